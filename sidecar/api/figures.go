@@ -216,8 +216,14 @@ var Figures = []*Figure{
 	},
 }
 
-// NumTimes is the number of [Times].
-const NumTimes = 4
+// The indexes of [Times], and their number.
+const (
+	TimeTTFT = iota
+	TimeTPOT
+	TimeITL
+	TimeLatency
+	NumTimes
+)
 
 // Times lists the latencies of a turn, which have percentiles.
 var Times = Figures[:NumTimes]

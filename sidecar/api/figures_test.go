@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -51,6 +52,27 @@ export type FigureKey = keyof typeof table;
 
 /** The key figures. */
 export const figures: Record<FigureKey, FigureInfo> = table;
+
+/** The latencies of a turn, which have percentiles. */
+export const times = [
+`)
+	for _, f := range api.Times {
+		fmt.Fprintf(&text, "  '%s',\n", f.Key)
+	}
+	text.WriteString(`] as const satisfies FigureKey[];
+
+/** A latency of a turn. */
+export type TimeKey = (typeof times)[number];
+
+/** The fields of a turn that files have, in the order of the fields. */
+export const turnFields = [
+`)
+	for f := range reflect.TypeFor[api.Turn]().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.Tag.Get("csv") != "" {
+			fmt.Fprintf(&text, "  '%s',\n", name)
+		}
+	}
+	text.WriteString(`] as const;
 `)
 	requireGenerated(t, file, text.String())
 }

@@ -53,6 +53,8 @@ var Limits = limitsOf[struct {
 	OpeningTokens int          `json:"opening_tokens"`
 	OutputTokens  Distribution `json:"output_tokens"`
 	ThinkTime     float64      `json:"think_time"`
+	Burstiness    float64      `json:"burstiness"`
+	MaxInflight   int          `json:"max_inflight"`
 
 	// parameters of queries
 	Conversations ConversationQuery `json:"conversations"`

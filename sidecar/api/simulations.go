@@ -9,7 +9,8 @@ import (
 // seed. Omitted fields have the defaults of the profile.
 type SimulationRequest struct {
 	Profile *string `json:"profile,omitempty"` // name of a `SimulationProfile`; default: that of the recorded H200s
-	// concurrencies; their sum × modes × seeds must not exceed 150,000
+	// numbers of conversations or rates; their sum × modes × seeds must not exceed 150,000, where a rate counts as the
+	// arrivals of a minute
 	Levels []Level `json:"levels,omitempty" minimum:"1" maximum:"10000" maxItems:"40"`
 	// kv, round_robin, least_loaded
 	Modes []Mode `json:"modes,omitempty" maxItems:"3"`
@@ -28,6 +29,12 @@ type SimulationRequest struct {
 	QuestionTokens *Distribution `json:"question_tokens,omitempty"` // tokens that a follow-up adds to the prompt
 	ThinkTime      *float64      `json:"think_time,omitempty"`
 	StartRate      *float64      `json:"start_rate,omitempty"`
+	// how conversations come at a rate; gamma: in bursts, by burstiness
+	Arrivals *string `json:"arrivals,omitempty" enum:"constant,poisson,gamma"`
+	// shape of the gaps that are gamma: below 1, arrivals come in bursts
+	Burstiness *float64 `json:"burstiness,omitempty"`
+	// turns in flight from which arrivals at a rate, and further turns, are dropped and counted
+	MaxInflight *int `json:"max_inflight,omitempty"`
 
 	Workers *int `json:"workers,omitempty" minimum:"1" maximum:"256"`
 	// largest number of sequences in a worker's iteration
@@ -63,16 +70,16 @@ var SimulationLimits = limitsOf[SimulationRequest]()
 // CheckWork checks the size of a request against [MaxSimulationWork]. All fields of the request must be set. The error
 // is a [*FieldError].
 func (r SimulationRequest) CheckWork() error {
-	if err := OnlyConversations("levels", r.Levels...); err != nil {
-		return err
-	}
-	conversations := 0
+	conversations := 0.
 	for _, level := range r.Levels {
-		conversations += level.Conversations()
+		if level.Kind == Rate {
+			level.Value *= 60 // about as many turns as of that many conversations in progress
+		}
+		conversations += level.Value
 	}
 	modes, seeds := len(r.Modes), *r.Seeds
-	if work := conversations * modes * seeds; work > MaxSimulationWork {
-		return Refuse("levels", fmt.Sprintf("%d conversations over all levels × %d modes × %d seeds = %d",
+	if work := conversations * float64(modes*seeds); work > MaxSimulationWork {
+		return Refuse("levels", fmt.Sprintf("%.0f conversations over all levels × %d modes × %d seeds = %.0f",
 			conversations, modes, seeds, work),
 			fmt.Sprintf("at most %d: ask for lower or fewer levels, or for fewer seeds", MaxSimulationWork))
 	}
@@ -204,6 +211,8 @@ type SimulationPoint struct {
 	Seeds   int               `json:"seeds"` // computed so far
 	Basis   string            `json:"basis" enum:"simulated"`
 	Figures SimulationFigures `json:"figures"`
+	// the queue grows without end at this rate; latencies would say how long the simulation took, and are absent
+	Overloaded bool `json:"overloaded,omitempty"`
 }
 
 // SimulationFigures are figures that are computed like the recorded results: the mean of three windows of 60 s. Absent
@@ -233,6 +242,8 @@ type SimulationFigures struct {
 	PrefillSeconds *SimulationFigure `json:"prefill_seconds,omitempty"`
 	// mean time of a turn from its first token to its last
 	DecodeSeconds *SimulationFigure `json:"decode_seconds,omitempty"`
+	// arrivals and further turns that were dropped per second, since as many turns as max_inflight were in flight
+	DroppedPerSecond *SimulationFigure `json:"dropped_per_second,omitempty"`
 }
 
 // SimulationFigure is the mean over the seeds, with the least and the largest value.

@@ -51,4 +51,8 @@ func TestSimulationRequestCheckWork(t *testing.T) {
 	r.Levels[0].Value++
 	assert.EqualError(t, r.CheckWork(), "levels: 12501 conversations over all levels × 2 modes × 6 seeds = 150012 is "+
 		"not allowed: at most 150000: ask for lower or fewer levels, or for fewer seeds")
+	r.Levels = []api.Level{api.AtConversations(5000), api.AtRate(125)}
+	assert.NoError(t, r.CheckWork())
+	r.Levels[1].Value++
+	assert.ErrorContains(t, r.CheckWork(), "12560 conversations", "a rate counts as its arrivals in a minute")
 }

@@ -80,9 +80,9 @@ type SweepRequest struct {
 	Order   *SweepOrder `json:"order,omitempty"` // sweep: order of the spans
 	// sweep: time at full concurrency before a span counts; trial: the least time that does not count after the initial
 	// conversations of a span have ended, or at the beginning of a slot; default for a trial: as measured
-	WarmUp *float64 `json:"warm_up_seconds,omitempty" minimum:"0" maximum:"3600" unit:"seconds"`
+	WarmUp *float64 `json:"warm_up,omitempty" minimum:"0" maximum:"3600" unit:"seconds"`
 	// minimum counted time of a span
-	Seconds *float64 `json:"span_seconds,omitempty" minimum:"1" maximum:"86400" unit:"seconds"`
+	Seconds *float64 `json:"span,omitempty" minimum:"1" maximum:"86400" unit:"seconds"`
 	// sweep: number of 60 s windows whose percentiles are averaged, each at the end of an equal part of the span
 	Snapshots *int `json:"snapshots,omitempty" minimum:"1" maximum:"100"`
 	// capacity search: what it searches; default: that of `levels`, else conversations
@@ -90,11 +90,11 @@ type SweepRequest struct {
 	// capacity search: largest error of its answer, in conversations or in conversations per second
 	Resolution *float64 `json:"resolution,omitempty" exclusiveMinimum:"0" maximum:"1000"`
 	// trial and capacity search: time after which they end undecided
-	MaxSeconds *float64 `json:"max_seconds,omitempty" minimum:"1" maximum:"604800" unit:"seconds"`
+	MaxSeconds *float64 `json:"max_time,omitempty" minimum:"1" maximum:"604800" unit:"seconds"`
 	// trial and sweep of two modes: both modes run at the same time, each on one of two lanes with the same
 	// conversations; default: true for a trial if there are two lanes, else false
 	Together *bool `json:"together,omitempty"`
-	// trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span_seconds`, with
+	// trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span`, with
 	// the caches that both arms share; auto (default), warm where changing the arm restarts nothing and both arms have the
 	// same workers
 	Caches *TrialCaches `json:"caches,omitempty"`
@@ -129,10 +129,10 @@ var SweepLimits = limitsOf[SweepRequest]()
 // fieldKinds holds the kinds that have a field. Fields of all kinds are not listed.
 var fieldKinds = map[string][]SweepKind{
 	"primary": {SweepTrial}, "question": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels},
-	"order":           {SweepLevels},
-	"warm_up_seconds": {SweepLevels, SweepTrial}, "snapshots": {SweepLevels}, "by": {SweepCapacity},
-	"resolution":  {SweepCapacity},
-	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels}, "like": {SweepTrial},
+	"order":   {SweepLevels},
+	"warm_up": {SweepLevels, SweepTrial}, "snapshots": {SweepLevels}, "by": {SweepCapacity},
+	"resolution": {SweepCapacity},
+	"max_time":   {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels}, "like": {SweepTrial},
 	"caches": {SweepTrial},
 }
 
@@ -663,7 +663,7 @@ type TrialAfterEffect struct {
 type TrialSoonest struct {
 	Trial   string  `json:"trial"` // id of the trial that shows it
 	Level   Level   `json:"concurrency"`
-	Seconds float64 `json:"span_seconds"`
+	Seconds float64 `json:"span"`
 	// median time until it is answered, if the difference and the scatter are those of that trial
 	After float64 `json:"after_seconds"`
 }
@@ -774,7 +774,7 @@ type TrialLike struct {
 	ID       string          `json:"id"`
 	Modes    List[ModeState] `json:"modes"`
 	Levels   List[Level]     `json:"levels"`
-	Seconds  float64         `json:"span_seconds" unit:"seconds"`
+	Seconds  float64         `json:"span" unit:"seconds"`
 	Together bool            `json:"together"`
 	Workload WorkloadShape   `json:"workload"`
 	// variances by metric; that of the deciding metric is required

@@ -1,58 +1,39 @@
 package api
 
 import (
+	"encoding"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// turnColumn is a column of turns.csv. An empty cell means that the value is not known.
+// turnColumn is a column of turns.csv: a field of [Turn] with the tag csv, or the one that is computed from others.
 type turnColumn struct {
-	name string
-	text func(*Turn) string
-	set  func(t *Turn, text string) error // nil: the column is computed from others
+	name  string
+	index []int // of the field; nil: computed
 }
 
-// turnColumns lists the columns of turns.csv in their order. Times are RFC 3339 in UTC.
-var turnColumns = []turnColumn{
-	textColumn("lane", func(t *Turn) *string { return &t.Lane }),
-	textColumn("conversation", func(t *Turn) *string { return &t.Conversation }),
-	wholeColumn("turn", func(t *Turn) *int { return &t.Number }),
-	textColumn("request_id", func(t *Turn) *string { return &t.RequestID }),
-	wholeColumn("step", func(t *Turn) *int64 { return &t.Step }),
-	levelColumn(),
-	textColumn("mode", func(t *Turn) *Mode { return &t.Mode }),
-	textColumn("speculation", func(t *Turn) *Speculation { return &t.Speculation }),
-	flagColumn("counted", func(t *Turn) *bool { return &t.Counted }),
-	textColumn("status", func(t *Turn) *TurnStatus { return &t.Status }),
-	textColumn("error_class", func(t *Turn) *ErrorClass { return &t.ErrorClass }),
-	textColumn("error_message", func(t *Turn) *string { return &t.ErrorMessage }),
-	timeColumn("started", func(t *Turn) *time.Time { return &t.Started }),
-	timeColumn("ended", func(t *Turn) *time.Time { return &t.Ended }),
-	numberColumn("ttft_seconds", func(t *Turn) **float64 { return &t.TTFT }),
-	numberColumn("first_answer_seconds", func(t *Turn) **float64 { return &t.FirstAnswer }),
-	numberColumn("tpot_seconds", func(t *Turn) **float64 { return &t.TPOT }),
-	numberColumn("itl_p50_seconds", func(t *Turn) **float64 { return &t.ITLP50 }),
-	numberColumn("itl_p95_seconds", func(t *Turn) **float64 { return &t.ITLP95 }),
-	flagColumn("itl_estimated", func(t *Turn) *bool { return &t.ITLEstimated }),
-	numberColumn("latency_seconds", func(t *Turn) **float64 { return &t.Latency }),
-	countColumn("prompt_tokens", func(t *Turn) **int { return &t.PromptTokens }),
-	countColumn("cached_tokens", func(t *Turn) **int { return &t.CachedTokens }),
-	countColumn("output_tokens", func(t *Turn) **int { return &t.OutputTokens }),
-	textColumn("token_source", func(t *Turn) *string { return &t.TokenSource }),
-	textColumn("finish_reason", func(t *Turn) *string { return &t.FinishReason }),
-	textColumn("worker", func(t *Turn) *string { return &t.Worker }),
-	numberColumn("predicted_ratio", func(t *Turn) **float64 { return &t.PredictedRatio }),
-	countColumn("queue_depth", func(t *Turn) **int { return &t.QueueDepth }),
-	numberColumn("server_ttft_seconds", func(t *Turn) **float64 { return &t.ServerTTFT }),
-	{name: "counts_in", text: countsIn},
-	textColumn("arm", func(t *Turn) *string { return &t.Arm }),
-	flagColumn("in_bursts", func(t *Turn) *bool { return &t.InBursts }),
-}
+// turnColumns lists the columns of turns.csv in their order: that of the fields, but those added since follow the
+// computed column.
+var turnColumns = func() []turnColumn {
+	var first, added []turnColumn
+	for f := range reflect.TypeFor[Turn]().Fields() {
+		switch name, option, _ := strings.Cut(f.Tag.Get("csv"), ","); {
+		case name == "":
+		case option == "added":
+			added = append(added, turnColumn{name, f.Index})
+		default:
+			first = append(first, turnColumn{name, f.Index})
+		}
+	}
+	return slices.Concat(first, []turnColumn{{name: "counts_in"}}, added)
+}()
 
 // requiredColumns lists the columns that [ReadTurns] requires.
 var requiredColumns = []string{"conversation", "turn", "status", "started", "ended"}
@@ -74,88 +55,38 @@ func countsIn(t *Turn) string {
 	return ""
 }
 
-func textColumn[T ~string](name string, field func(*Turn) *T) turnColumn {
-	return turnColumn{
-		name: name,
-		text: func(t *Turn) string { return string(*field(t)) },
-		set: func(t *Turn, text string) error {
-			*field(t) = T(plainText(text))
-			return nil
-		},
+// cell writes a value. An unknown one is empty, and times are RFC 3339 in UTC.
+func cell(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		v = v.Elem()
+	}
+	switch one := v.Interface().(type) {
+	case time.Time:
+		return one.UTC().Format(time.RFC3339Nano)
+	case float64:
+		return strconv.FormatFloat(one, 'f', -1, 64)
+	default:
+		return fmt.Sprint(one)
 	}
 }
 
-func wholeColumn[T int | int64](name string, field func(*Turn) *T) turnColumn {
-	return turnColumn{
-		name: name,
-		text: func(t *Turn) string { return strconv.FormatInt(int64(*field(t)), 10) },
-		set: func(t *Turn, text string) error {
-			v, err := strconv.ParseInt(text, 10, 0)
-			*field(t) = T(v)
-			return err
-		},
+// setCell reads what [cell] has written. After an error, the value is not valid.
+func setCell(v reflect.Value, text string) error {
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
 	}
-}
-
-func levelColumn() turnColumn {
-	return turnColumn{
-		name: "concurrency",
-		text: func(t *Turn) string { return t.Level.String() },
-		set:  func(t *Turn, text string) error { return t.Level.UnmarshalText([]byte(text)) },
+	if v.Kind() == reflect.String {
+		v.SetString(plainText(text))
+		return nil
 	}
-}
-
-func flagColumn(name string, field func(*Turn) *bool) turnColumn {
-	return turnColumn{
-		name: name,
-		text: func(t *Turn) string { return strconv.FormatBool(*field(t)) },
-		set: func(t *Turn, text string) (err error) {
-			*field(t), err = strconv.ParseBool(text)
-			return err
-		},
+	if one, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return one.UnmarshalText([]byte(text))
 	}
-}
-
-func timeColumn(name string, field func(*Turn) *time.Time) turnColumn {
-	return turnColumn{
-		name: name,
-		text: func(t *Turn) string { return field(t).UTC().Format(time.RFC3339Nano) },
-		set: func(t *Turn, text string) (err error) {
-			*field(t), err = time.Parse(time.RFC3339Nano, text)
-			return err
-		},
-	}
-}
-
-func numberColumn(name string, field func(*Turn) **float64) turnColumn {
-	return optionalColumn(name, field, func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
-		func(text string) (float64, error) { return strconv.ParseFloat(text, 64) })
-}
-
-func countColumn(name string, field func(*Turn) **int) turnColumn {
-	return optionalColumn(name, field, strconv.Itoa, strconv.Atoi)
-}
-
-// optionalColumn returns a column whose cell is empty if the value is nil. Its set function must not be called with an
-// empty cell, for which [ReadTurns] leaves the value nil. After an error of parse, the value is not valid.
-func optionalColumn[T any](
-	name string, field func(*Turn) **T, format func(T) string, parse func(string) (T, error),
-) turnColumn {
-	return turnColumn{
-		name: name,
-		text: func(t *Turn) string {
-			v := *field(t)
-			if v == nil {
-				return ""
-			}
-			return format(*v)
-		},
-		set: func(t *Turn, text string) error {
-			v, err := parse(text)
-			*field(t) = &v
-			return err
-		},
-	}
+	return json.Unmarshal([]byte(text), v.Addr().Interface()) // a number or a flag
 }
 
 // TurnsRemark begins a last row of turns.csv that is no turn. It says what is missing.
@@ -172,8 +103,15 @@ func TurnsHeader() []string {
 
 // Cells writes the turn's row of turns.csv into to, which must be as long as [TurnsHeader].
 func (t *Turn) Cells(to []string) {
+	fields := reflect.ValueOf(t).Elem()
 	for i, c := range turnColumns {
-		to[i] = CSVText(Printable(c.text(t)))
+		text := ""
+		if c.index == nil {
+			text = countsIn(t)
+		} else {
+			text = cell(fields.FieldByIndex(c.index))
+		}
+		to[i] = CSVText(Printable(text))
 	}
 }
 
@@ -203,10 +141,12 @@ func ReadTurns(r io.Reader) ([]Turn, error) {
 	for i, row := range rows[1:] {
 		for column, text := range row {
 			name := rows[0][column]
-			if set := known[name].set; set != nil && text != "" {
-				if err := set(&turns[i], text); err != nil {
-					return nil, fmt.Errorf("turns.csv, line %d, %s: %w", i+2, name, err)
-				}
+			index := known[name].index
+			if index == nil || text == "" {
+				continue
+			}
+			if err := setCell(reflect.ValueOf(&turns[i]).Elem().FieldByIndex(index), text); err != nil {
+				return nil, fmt.Errorf("turns.csv, line %d, %s: %w", i+2, name, err)
 			}
 		}
 	}

@@ -22,6 +22,7 @@ func TestTurnsAreReadAsWritten(t *testing.T) {
 		TTFT: new(.25), FirstAnswer: new(.5), TPOT: new(.026), ITLP50: new(.02), ITLP95: new(.03), ITLEstimated: true,
 		Latency: new(20.), PromptTokens: new(4000), CachedTokens: new(3200), OutputTokens: new(830), TokenSource: "usage",
 		FinishReason: "stop", Worker: "@77", PredictedRatio: new(.75), QueueDepth: new(3), ServerTTFT: new(.2),
+		Arm: "A", InBursts: true, Late: new(.001),
 	}, {
 		Conversation: "c-2", Number: 1, Status: TurnError, ErrorClass: ErrorTimeout, ErrorMessage: "no answer",
 		Started: noon, Ended: noon,
@@ -36,6 +37,7 @@ func TestTurnsAreReadAsWritten(t *testing.T) {
 	}
 	w.Flush()
 	assert.Contains(t, text.String(), ",'@77,", "a name that a spreadsheet would take for a formula")
+	assert.Contains(t, text.String(), ",server_ttft_seconds,counts_in,arm,in_bursts,late_seconds", "new columns are last")
 	got, err := ReadTurns(strings.NewReader(text.String()))
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
@@ -60,7 +62,7 @@ func TestReadTurnsRefuses(t *testing.T) {
 	for _, row := range []struct{ intent, text, want string }{
 		{"nothing at all", "", "empty"},
 		{"another table", "a,b\n1,2\n", "no column"},
-		{"a broken number", header + "main,c-1,two,ok,,\r\n", "line 2, turn"},
+		{"a broken number", header + "main,c-1,2.5,ok,,\r\n", "line 2, turn"},
 		{"a short line", header + "main\r\n", "wrong number of fields"},
 	} {
 		t.Run(row.intent, func(t *testing.T) {

@@ -1275,43 +1275,43 @@ func (r ModeRequest) Check() error {
 
 // Turn is one request and its answer.
 type Turn struct {
-	Lane         string      `json:"lane"`
-	Conversation string      `json:"conversation"`
-	Number       int         `json:"number"` // from 1
-	RequestID    string      `json:"request_id"`
-	Step         int64       `json:"step"`
-	Level        Level       `json:"concurrency"`   // target of the step in which the turn began
-	Arm          string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
-	Mode         Mode        `json:"mode"`
-	Speculation  Speculation `json:"speculation"`
+	Lane         string      `json:"lane" csv:"lane"`
+	Conversation string      `json:"conversation" csv:"conversation"`
+	Number       int         `json:"number" csv:"turn"` // from 1
+	RequestID    string      `json:"request_id" csv:"request_id"`
+	Step         int64       `json:"step" csv:"step"`
+	Level        Level       `json:"concurrency" csv:"concurrency"` // target of the step in which the turn began
+	Arm          string      `json:"arm,omitempty" csv:"arm,added"` // arm in force; absent: none of the configuration
+	Mode         Mode        `json:"mode" csv:"mode"`
+	Speculation  Speculation `json:"speculation" csv:"speculation"`
 	// the turn ended in a settled step, after all turns that had begun before the step settled
-	Counted      bool       `json:"counted"`
-	Status       TurnStatus `json:"status"`
-	ErrorClass   ErrorClass `json:"error_class,omitempty"`
-	ErrorMessage string     `json:"error_message,omitempty"`
-	Started      time.Time  `json:"started"`
-	Ended        time.Time  `json:"ended"`
-	TTFT         *float64   `json:"ttft,omitempty"`
+	Counted      bool       `json:"counted" csv:"counted"`
+	Status       TurnStatus `json:"status" csv:"status"`
+	ErrorClass   ErrorClass `json:"error_class,omitempty" csv:"error_class"`
+	ErrorMessage string     `json:"error_message,omitempty" csv:"error_message"`
+	Started      time.Time  `json:"started" csv:"started"`
+	Ended        time.Time  `json:"ended" csv:"ended"`
+	TTFT         *float64   `json:"ttft,omitempty" csv:"ttft_seconds"`
 	// seconds to the first token after the reasoning; absent: no reasoning
-	FirstAnswer  *float64 `json:"first_answer,omitempty"`
-	TPOT         *float64 `json:"tpot,omitempty"`
-	ITLP50       *float64 `json:"itl_p50,omitempty"`
-	ITLP95       *float64 `json:"itl_p95,omitempty"`
-	ITLEstimated bool     `json:"itl_estimated,omitempty"`
-	InBursts     bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
-	Latency      *float64 `json:"latency,omitempty"`
+	FirstAnswer  *float64 `json:"first_answer,omitempty" csv:"first_answer_seconds"`
+	TPOT         *float64 `json:"tpot,omitempty" csv:"tpot_seconds"`
+	ITLP50       *float64 `json:"itl_p50,omitempty" csv:"itl_p50_seconds"`
+	ITLP95       *float64 `json:"itl_p95,omitempty" csv:"itl_p95_seconds"`
+	ITLEstimated bool     `json:"itl_estimated,omitempty" csv:"itl_estimated"`
+	InBursts     bool     `json:"in_bursts,omitempty" csv:"in_bursts,added"` // the server or a proxy held tokens back and sent many at once
+	Latency      *float64 `json:"latency,omitempty" csv:"latency_seconds"`
 	// seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and
 	// `latency`; absent: the load waits for the server
-	Late             *float64 `json:"late,omitempty"`
-	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
-	CachedTokens     *int     `json:"cached_tokens,omitempty"`
-	OutputTokens     *int     `json:"output_tokens,omitempty"`
-	TokenSource      string   `json:"token_source,omitempty"` // usage or chunks
-	FinishReason     string   `json:"finish_reason,omitempty"`
-	Worker           string   `json:"worker,omitempty"`          // name by the router; for Dynamo the decimal instance id
-	PredictedRatio   *float64 `json:"predicted_ratio,omitempty"` // the router's predicted hit rate
-	QueueDepth       *int     `json:"queue_depth,omitempty"`
-	ServerTTFT       *float64 `json:"server_ttft,omitempty"` // nvext.timing.ttft_ms, in seconds
+	Late             *float64 `json:"late,omitempty" csv:"late_seconds,added"`
+	PromptTokens     *int     `json:"prompt_tokens,omitempty" csv:"prompt_tokens"`
+	CachedTokens     *int     `json:"cached_tokens,omitempty" csv:"cached_tokens"`
+	OutputTokens     *int     `json:"output_tokens,omitempty" csv:"output_tokens"`
+	TokenSource      string   `json:"token_source,omitempty" csv:"token_source"` // usage or chunks
+	FinishReason     string   `json:"finish_reason,omitempty" csv:"finish_reason"`
+	Worker           string   `json:"worker,omitempty" csv:"worker"`                   // name by the router; for Dynamo the decimal instance id
+	PredictedRatio   *float64 `json:"predicted_ratio,omitempty" csv:"predicted_ratio"` // the router's predicted hit rate
+	QueueDepth       *int     `json:"queue_depth,omitempty" csv:"queue_depth"`
+	ServerTTFT       *float64 `json:"server_ttft,omitempty" csv:"server_ttft_seconds"` // nvext.timing.ttft_ms, in seconds
 	UserMessage      string   `json:"user_message,omitempty"`
 	AssistantMessage string   `json:"assistant_message,omitempty"`
 }

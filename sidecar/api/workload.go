@@ -72,6 +72,15 @@ var WorkloadSettings = []WorkloadSetting{
 		Help:  "Maximum requests per second; 0: no limit.",
 	},
 	{
+		Key: "burstiness", Label: "Burstiness", Default: "1", Limit: Limit{Min: .05, Max: 100},
+		Help: "Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; " +
+			"1 is poisson; above 1, they are more regular.",
+	},
+	{
+		Key: "max_inflight", Label: "Most turns in flight", Default: "1000", Limit: Limit{Min: 1, Max: 100_000},
+		Help: "At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent.",
+	},
+	{
 		Key: "think_time", Label: "Think time", Default: "0s", Limit: Limit{Max: 3600, Unit: "seconds"},
 		Help: "User's pause before the next question.",
 	},

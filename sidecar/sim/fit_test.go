@@ -74,7 +74,7 @@ func TestSimulationMatchesRecordedTable(t *testing.T) {
 func loop(t *testing.T, at level, seconds int, change func(*sim.Options, *closedloop.Workload)) closedloop.Figures {
 	t.Helper()
 	o, w := sim.DefaultOptions(sim.H200()), closedloop.Recorded()
-	o.Mode, o.Seed, w.Concurrency = at.mode, 1, at.concurrency
+	o.Mode, o.Seed, w.Level = at.mode, 1, api.AtConversations(at.concurrency)
 	if change != nil {
 		change(&o, &w)
 	}
@@ -175,7 +175,7 @@ func TestUtilizationAtRecordedLevels(t *testing.T) {
 func utilization(t *testing.T, mode api.Mode, concurrency int) (shares []float64) {
 	t.Helper()
 	o, w := sim.DefaultOptions(sim.H200()), closedloop.Recorded()
-	o.Mode, w.Concurrency = mode, concurrency
+	o.Mode, w.Level = mode, api.AtConversations(concurrency)
 	l, err := closedloop.New(o, w)
 	require.NoError(t, err)
 	const settled, over = 120, 60

@@ -148,3 +148,51 @@ export type FigureKey = keyof typeof table;
 
 /** The key figures. */
 export const figures: Record<FigureKey, FigureInfo> = table;
+
+/** The latencies of a turn, which have percentiles. */
+export const times = [
+  'ttft',
+  'tpot',
+  'itl',
+  'latency',
+] as const satisfies FigureKey[];
+
+/** A latency of a turn. */
+export type TimeKey = (typeof times)[number];
+
+/** The fields of a turn that files have, in the order of the fields. */
+export const turnFields = [
+  'lane',
+  'conversation',
+  'number',
+  'request_id',
+  'step',
+  'concurrency',
+  'arm',
+  'mode',
+  'speculation',
+  'counted',
+  'status',
+  'error_class',
+  'error_message',
+  'started',
+  'ended',
+  'ttft',
+  'first_answer',
+  'tpot',
+  'itl_p50',
+  'itl_p95',
+  'itl_estimated',
+  'in_bursts',
+  'latency',
+  'late',
+  'prompt_tokens',
+  'cached_tokens',
+  'output_tokens',
+  'token_source',
+  'finish_reason',
+  'worker',
+  'predicted_ratio',
+  'queue_depth',
+  'server_ttft',
+] as const;

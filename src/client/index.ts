@@ -5,7 +5,7 @@
 export * from './calls';
 export { type Client, lanePath } from './client';
 export { ClientProvider, type Live, ofLane, useClient, useLive, useLiveValue, useMe } from './context';
-export { type FigureInfo, type FigureKey, figures } from './figures';
+export { type FigureInfo, type FigureKey, figures, type TimeKey, times, turnFields } from './figures';
 export { type Limit, type LimitName, limits } from './limits';
 export { asProblem, Problem } from './problem';
 export type * from './types';

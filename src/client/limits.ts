@@ -11,6 +11,7 @@ export interface Limit {
 const table = {
   'baselines.cursor': { min: 0, max: 200 },
   'baselines.limit': { min: 1, max: 200 },
+  burstiness: { min: 0.05, max: 100 },
   'comparison.baseline': { min: 0, max: 100 },
   'comparison.lane': { min: 0, max: 64 },
   concurrency: { min: 1, max: 100000 },
@@ -24,6 +25,7 @@ const table = {
   'events.lane': { min: 0, max: 64 },
   'events.limit': { min: 1, max: 1000 },
   max_concurrency: { min: 1, max: 100000 },
+  max_inflight: { min: 1, max: 100000 },
   max_tokens: { min: 1, max: 131072 },
   opening_tokens: { min: 200, max: 8000 },
   openings: { min: 0, max: 1000000 },

@@ -2085,6 +2085,8 @@ export interface components {
         SimulationFigures: {
             /** @description mean time of a turn from its first token to its last */
             decode_seconds?: components["schemas"]["SimulationFigure"];
+            /** @description arrivals and further turns that were dropped per second, since as many turns as max_inflight were in flight */
+            dropped_per_second?: components["schemas"]["SimulationFigure"];
             /** @description share of first turns that went to a worker with over 10 % more requests in flight than the mean of the workers */
             herding_share?: components["schemas"]["SimulationFigure"];
             /** @description share of prompt tokens that the cache of their worker holds */
@@ -2142,6 +2144,8 @@ export interface components {
             concurrency: number | string;
             figures: components["schemas"]["SimulationFigures"];
             mode: components["schemas"]["Mode"];
+            /** @description the queue grows without end at this rate; latencies would say how long the simulation took, and are absent */
+            overloaded?: boolean;
             /** @description computed so far */
             seeds: number;
         };
@@ -2189,16 +2193,25 @@ export interface components {
         };
         /** @description A what-if question: a workload on a simulated cluster, at each level in each mode with each seed. Omitted fields have the defaults of the profile. */
         SimulationRequest: {
+            /**
+             * @description how conversations come at a rate; gamma: in bursts, by burstiness
+             * @enum {string}
+             */
+            arrivals?: "constant" | "poisson" | "gamma";
             /** @description size of a block of the KV cache */
             block_size?: number;
+            /** @description shape of the gaps that are gamma: below 1, arrivals come in bursts */
+            burstiness?: number;
             /** @description seed of the first run; each further run uses the next number */
             first_seed?: number;
             /** @description capacity of one worker's KV cache, rounded down to whole blocks */
             kv_tokens?: number;
-            /** @description concurrencies; their sum × modes × seeds must not exceed 150,000 */
+            /** @description numbers of conversations or rates; their sum × modes × seeds must not exceed 150,000, where a rate counts as the arrivals of a minute */
             levels?: (number | string)[];
             /** @description largest number of sequences in a worker's iteration */
             max_batch_size?: number;
+            /** @description turns in flight from which arrivals at a rate, and further turns, are dropped and counted */
+            max_inflight?: number;
             /** @description Maximum tokens per answer. */
             max_tokens?: number;
             /** @description kv, round_robin, least_loaded */
@@ -2682,7 +2695,7 @@ export interface components {
         };
         /** @description A request for spans of a workload at some concurrencies in some modes, each span on cold caches. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected. */
         SweepRequest: {
-            /** @description trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span_seconds`, with the caches that both arms share; auto (default), warm where changing the arm restarts nothing and both arms have the same workers */
+            /** @description trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span`, with the caches that both arms share; auto (default), warm where changing the arm restarts nothing and both arms have the same workers */
             caches?: components["schemas"]["TrialCaches"];
             kind: components["schemas"]["SweepKind"];
             /** @description concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels × modes × repeats must not exceed 1,000. */
@@ -2690,7 +2703,7 @@ export interface components {
             /** @description trial: a trial of the same arms on another machine, whose scatter counts */
             like?: components["schemas"]["TrialLike"];
             /** @description trial and capacity search: time after which they end undecided */
-            max_seconds?: number;
+            max_time?: number;
             /** @description modes that the driver can switch to, an arm by its name alone. A trial has two or more: it compares the second of two with the first, and each pair of more. A capacity search has one or two. */
             modes?: components["schemas"]["ModeState"][];
             /** @description sweep: order of the spans */
@@ -2715,12 +2728,12 @@ export interface components {
             /** @description sweep: number of 60 s windows whose percentiles are averaged, each at the end of an equal part of the span */
             snapshots?: number;
             /** @description minimum counted time of a span */
-            span_seconds?: number;
+            span?: number;
             title?: string;
             /** @description trial and sweep of two modes: both modes run at the same time, each on one of two lanes with the same conversations; default: true for a trial if there are two lanes, else false */
             together?: boolean;
             /** @description sweep: time at full concurrency before a span counts; trial: the least time that does not count after the initial conversations of a span have ended, or at the beginning of a slot; default for a trial: as measured */
-            warm_up_seconds?: number;
+            warm_up?: number;
         };
         /** @description A span that has ended. */
         SweepSpan: {
@@ -3007,7 +3020,7 @@ export interface components {
             id: string;
             levels: (number | string)[];
             modes: components["schemas"]["ModeState"][];
-            span_seconds: number;
+            span: number;
             together: boolean;
             /** @description variances by metric; that of the deciding metric is required */
             variances: {
@@ -3100,7 +3113,7 @@ export interface components {
             /** @description median time until it is answered, if the difference and the scatter are those of that trial */
             after_seconds: number;
             concurrency: number | string;
-            span_seconds: number;
+            span: number;
             /** @description id of the trial that shows it */
             trial: string;
         };

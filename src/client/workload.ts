@@ -23,6 +23,8 @@ const table = {
   'question_tokens.cv': { label: 'Variation of questions' },
   start_rate: { label: 'Start rate', unit: 'conversations/s' },
   target_rps: { label: 'Request cap', unit: 'requests/s', zero: 'none' },
+  burstiness: { label: 'Burstiness' },
+  max_inflight: { label: 'Most turns in flight' },
   think_time: { label: 'Think time', unit: 's' },
 } satisfies Record<string, WorkloadSetting>;
 

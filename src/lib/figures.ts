@@ -1,7 +1,6 @@
-import { figures, type BaselineRow, type FigureKey } from '../client';
+import { figures, times, type BaselineRow, type FigureKey, type TimeKey } from '../client';
 import { GIB, MS, PERCENT, SECONDS, type Format } from './format';
 
-type TimeKey = 'ttft' | 'tpot' | 'itl' | 'latency';
 type ValueKey =
   | 'output_tokens_per_second'
   | 'requests_per_second'
@@ -13,9 +12,7 @@ type Quantile = 'p50' | 'p95';
 
 /** How the values of recorded figures are written. */
 export const figureFormats: Record<TimeKey | ValueKey, Format> = {
-  ttft: MS,
-  tpot: MS,
-  itl: MS,
+  ...(Object.fromEntries(times.map((key) => [key, MS])) as Record<TimeKey, Format>),
   latency: SECONDS,
   output_tokens_per_second: {},
   requests_per_second: { decimals: 2 },

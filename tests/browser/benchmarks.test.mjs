@@ -7,7 +7,7 @@ import { Dashboard } from './pages.mjs';
 const SHORT = { turns: { min: 1, max: 1 }, max_tokens: 16 };
 
 /** Two levels, one span under each mode. */
-const TINY = { kind: 'sweep', levels: [4, 8], repeats: 1, warm_up_seconds: 0, span_seconds: 2, snapshots: 1 };
+const TINY = { kind: 'sweep', levels: [4, 8], repeats: 1, warm_up: 0, span: 2, snapshots: 1 };
 
 const ENDS = ['done', 'cancelled', 'failed'];
 

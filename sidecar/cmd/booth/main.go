@@ -1,6 +1,7 @@
 // Command booth starts a complete booth on this machine: a cluster (simulated, or a real Dynamo with mock workers),
-// Prometheus, the load generator and Grafana, each in its own processes. Some of them are this program with another
-// command.
+// Prometheus, the load generator and Grafana, each in its own processes, so that the cost of one is not measured as the
+// delay of another. Some of them are this program with another command. A child that ends is restarted; this process
+// ends all of its children. With --build, the cluster and the load generator start before the build of the rest.
 package main
 
 import (

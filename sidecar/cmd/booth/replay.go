@@ -52,7 +52,10 @@ func (c *simulateCmd) checkTrace() error {
 		name  string
 		given bool
 	}{
-		{"concurrency", len(c.Concurrency) > 0},
+		{"levels", len(c.Levels) > 0},
+		{"arrivals", c.Arrivals != nil},
+		{"burstiness", c.Burstiness != nil},
+		{"max_inflight", c.MaxInflight != nil},
 		{"seeds", c.Seeds != nil && *c.Seeds != 1},
 		{"block_size", c.BlockSize != nil},
 		{"openings", c.Openings != nil},

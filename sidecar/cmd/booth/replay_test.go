@@ -80,7 +80,7 @@ func TestSimulateRejectsBadTraceFlags(t *testing.T) {
 	for flags, message := range map[string]string{
 		"--trace=nothing.jsonl": "trace: nothing.jsonl is not allowed: readable files",
 		"--trace=" + empty:      "a trace with requests; line 1: form: an object without fields is not allowed",
-		"--trace=../../trace/testdata/dynamo.jsonl --concurrency=60": "concurrency: a value is not allowed: leave " +
+		"--trace=../../trace/testdata/dynamo.jsonl --levels=60": "levels: a value is not allowed: leave " +
 			"it out with --trace",
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-speed=0":       "trace-speed: 0 is not allowed",
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-block-size=-1": "trace-block-size: -1 is not allowed",

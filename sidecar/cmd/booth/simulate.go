@@ -22,6 +22,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/study"
 	"kvbooth/sidecar/trace"
 )
@@ -29,12 +30,12 @@ import (
 // simulateCmd is `booth simulate`. Flags that are not set leave their field of the request to the preset, and then to
 // the profile.
 type simulateCmd struct {
-	Preset      string   `default:"as-recorded" help:"Workload that the other flags modify: ${presets}."`
-	Profile     string   `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
-	Concurrency []string `placeholder:"LEVELS" help:"Concurrent conversations, such as 60,80,100 or 60:180:20 (from, to, step). Default: 60:180:20."`
-	Modes       []string `placeholder:"MODES" help:"Router modes: kv, round_robin, least_loaded. Default: kv,round_robin."`
-	Seeds       *int     `placeholder:"N" help:"Runs per level and mode, each with its own seed. Default: 6."`
-	FirstSeed   *int     `placeholder:"N" help:"First seed. Default: 1."`
+	Preset    string   `default:"as-recorded" help:"Workload that the other flags modify: ${presets}."`
+	Profile   string   `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
+	Levels    []string `aliases:"concurrency" placeholder:"LEVELS" help:"Concurrent conversations, such as 60,80,100 or 60:180:20 (from, to, step), or conversations that begin in a second, such as 0.5/s,2/s (see --arrivals). Default: 60:180:20."`
+	Modes     []string `placeholder:"MODES" help:"Router modes: kv, round_robin, least_loaded. Default: kv,round_robin."`
+	Seeds     *int     `placeholder:"N" help:"Runs per level and mode, each with its own seed. Default: 6."`
+	FirstSeed *int     `placeholder:"N" help:"First seed. Default: 1."`
 
 	Workers      *int             `group:"Cluster" placeholder:"N" help:"Number of workers."`
 	MaxBatchSize *int             `group:"Cluster" placeholder:"N" help:"Maximum sequences per worker iteration."`
@@ -61,6 +62,9 @@ type simulateCmd struct {
 	QuestionTokensCV   *float64       `group:"Workload" name:"question-tokens-cv" placeholder:"CV"`
 	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME"`
 	StartRate          *float64       `group:"Workload" placeholder:"RATE"`
+	Arrivals           *string        `group:"Workload" placeholder:"KIND" help:"How conversations come at a rate: constant, poisson, or in bursts (gamma). Default: poisson."`
+	Burstiness         *float64       `group:"Workload" placeholder:"SHAPE"`
+	MaxInflight        *int           `group:"Workload" placeholder:"N"`
 
 	Trace          []string      `group:"Trace" sep:"none" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in the format of Mooncake, Bailian, WEKA or AIPerf's sessions, or the CSV of BurstGPT or Azure, whose prompts then share no blocks; may be gzipped, a pattern such as 'trace.*.jsonl.gz', or repeated for several files. The cache uses the trace's block size and, unless --kv-blocks sets its blocks, holds as many tokens as without a trace."`
 	TraceBlockSize int           `group:"Trace" placeholder:"TOKENS" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace."`
@@ -148,7 +152,7 @@ func (c *simulateCmd) plan() (plan, error) {
 
 // request returns the request of the flags, based on a preset.
 func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Request, error) {
-	levels, err := parseLevels(c.Concurrency)
+	levels, err := c.levels()
 	if err != nil {
 		return study.Request{}, err
 	}
@@ -161,8 +165,9 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		Mean: or(c.QuestionTokensMean, base.QuestionTokens.Mean), CV: or(c.QuestionTokensCV, base.QuestionTokens.CV),
 	}
 	r := study.Request{
-		Levels: api.LevelsOf(levels...), Seeds: c.Seeds, FirstSeed: c.FirstSeed,
+		Levels: levels, Seeds: c.Seeds, FirstSeed: c.FirstSeed,
 		Openings: c.Openings, OpeningTokens: c.OpeningTokens, MaxTokens: c.MaxTokens, StartRate: c.StartRate,
+		Arrivals: c.Arrivals, Burstiness: c.Burstiness, MaxInflight: c.MaxInflight,
 		Turns: &turns, OutputTokens: &output, QuestionTokens: &question,
 		Workers: c.Workers, MaxBatchSize: c.MaxBatchSize, BlockSize: c.BlockSize, KVTokens: c.KVTokens,
 		Speculation: c.Speculation, OverlapWeight: c.OverlapWeight, Temperature: c.Temperature,
@@ -195,31 +200,31 @@ func or[T any](flag *T, other T) T {
 	return other
 }
 
-// mostLevels limits the number of levels that parseLevels returns. It is above the limit of a request.
+// mostLevels limits the number of levels of a span. It is above the limit of a request.
 const mostLevels = 1000
 
-// parseLevels reads numbers and spans (from:to:step).
-func parseLevels(texts []string) (levels []int, err error) {
-	for _, text := range texts {
-		refused := api.Refuse("concurrency", strconv.Quote(text),
-			"a number such as 60, or from:to:step such as 60:180:20")
+// levels reads the flag of that name: levels, and spans of numbers (from:to:step).
+func (c *simulateCmd) levels() (levels []api.Level, err error) {
+	for _, text := range c.Levels {
+		if level, ok := api.ParseLevel(strings.TrimSpace(text)); ok {
+			levels = append(levels, level)
+			continue
+		}
 		var numbers []int
 		for part := range strings.SplitSeq(text, ":") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
 			if err != nil {
-				return nil, refused
+				numbers = nil
+				break
 			}
 			numbers = append(numbers, n)
 		}
-		switch {
-		case len(numbers) == 1:
-			levels = append(levels, numbers[0])
-			continue
-		case len(numbers) != 3 || numbers[2] < 1 || numbers[1] < numbers[0]:
-			return nil, refused
+		if len(numbers) != 3 || numbers[2] < 1 || numbers[1] < numbers[0] {
+			return nil, api.Refuse("levels", strconv.Quote(text),
+				"a number such as 60, a rate such as 2/s, or from:to:step such as 60:180:20")
 		}
 		for level := numbers[0]; level <= numbers[1] && len(levels) < mostLevels; level += numbers[2] {
-			levels = append(levels, level)
+			levels = append(levels, api.AtConversations(level))
 		}
 	}
 	return levels, nil
@@ -232,7 +237,6 @@ func flagOf(err error) error {
 		return err
 	}
 	name, named := map[string]string{
-		"levels":       "concurrency",
 		"block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
 	}[field.Field]
 	if !named {
@@ -362,10 +366,14 @@ func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 	fmt.Fprintln(to, "Each figure is the mean over the seeds, with minimum and maximum; "+
 		"the longest wait is the maximum over all seeds.")
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nconversations\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %"+
+	fmt.Fprintln(w, "\nlevel\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %"+
 		"\tqueued requests\tlongest wait, s")
 	for _, point := range r.Points {
-		fmt.Fprintf(w, "%v\t%s", point.Level, point.Mode)
+		mode := string(point.Mode)
+		if point.Overloaded {
+			mode += overloadMark
+		}
+		fmt.Fprintf(w, "%v\t%s", point.Level, mode)
 		for _, column := range columns {
 			fmt.Fprintf(w, "\t%s", column.simulated(point.Figures))
 		}
@@ -377,6 +385,7 @@ func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	showOverload(to, r)
 	if p.beside != nil {
 		showDifferences(to, r, *p.beside)
 	}
@@ -391,6 +400,26 @@ func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 		fmt.Fprintf(to, "\n%s\n", sentence)
 	}
 	return nil
+}
+
+// overloadMark follows the modes of rows that showOverload explains.
+const overloadMark = ", overloaded"
+
+// showOverload explains the rows of rates that are more than the cluster sustains.
+func showOverload(to io.Writer, r *study.Result) {
+	if !slices.ContainsFunc(r.Points, func(p study.ResultPoint) bool { return p.Overloaded }) {
+		return
+	}
+	fmt.Fprintln(to, "\nOverloaded: the queue grows without end. Latencies would say how long the simulation took, "+
+		"and are left out.")
+	dropped := 0.
+	for _, p := range r.Points {
+		dropped = max(dropped, p.Figures[closedloop.Dropped.Name].Mean)
+	}
+	if dropped > 0 {
+		fmt.Fprintf(to, "Up to %.3g arrivals and further turns a second were dropped, "+
+			"since --max-inflight turns were in flight.\n", dropped)
+	}
 }
 
 // column is a column of the table.

@@ -136,11 +136,14 @@ func TestSimulateRejectsBadFlags(t *testing.T) {
 		"--preset=none": `preset: "none" is not allowed: one of as-recorded, twice-the-gpus, ` +
 			`own-documents, batch-128`,
 		"--profile=b200":                    "profile: b200 is not allowed",
-		"--concurrency=many":                `concurrency: "many" is not allowed: a number such as 60, or from:to:step`,
-		"--concurrency=60:180":              `concurrency: "60:180" is not allowed`,
-		"--concurrency=180:60:20":           `concurrency: "180:60:20" is not allowed`,
-		"--concurrency=60:180:0":            `concurrency: "60:180:0" is not allowed`,
-		"--concurrency=0":                   "concurrency: 0 is not allowed: 1 to 100000 conversations",
+		"--levels=many":                     `levels: "many" is not allowed: a number such as 60, a rate such as 2/s, or from:to:step`,
+		"--levels=60:180":                   `levels: "60:180" is not allowed`,
+		"--levels=180:60:20":                `levels: "180:60:20" is not allowed`,
+		"--levels=60:180:0":                 `levels: "60:180:0" is not allowed`,
+		"--levels=0":                        "levels: 0 is not allowed: 1 to 100000 conversations",
+		"--levels=1/s,0/s":                  `levels: 0/s is not allowed`,
+		"--levels=1/s --arrivals=bursts":    `arrivals: "bursts" is not allowed: one of constant, poisson, gamma`,
+		"--levels=1/s --burstiness=0":       "burstiness: 0 is not allowed: 0.05 to 100",
 		"--modes=kv,fast":                   `modes: "fast" is not allowed: one of kv, round_robin, least_loaded`,
 		"--workers=0":                       "workers: 0 is not allowed",
 		"--kv-blocks=20":                    "kv-tokens: 640 is not allowed",
@@ -170,11 +173,26 @@ func TestSimulateInterruptedWritesNoFile(t *testing.T) {
 	var out, errOut bytes.Buffer
 	code := make(chan int)
 	go func() {
-		code <- run(ctx, ctx, []string{"simulate", "--concurrency=5000", "--seeds=100", "--output=" + path}, &out, &errOut)
+		code <- run(ctx, ctx, []string{"simulate", "--levels=5000", "--seeds=100", "--output=" + path}, &out, &errOut)
 	}()
 	cancel()
 	assert.Equal(t, failure, <-code)
 	assert.Contains(t, errOut.String(), "booth: interrupted after 0 of 200 runs; nothing was written")
 	assert.Empty(t, out.String())
 	assert.NoFileExists(t, path)
+}
+
+// At a rate that the cluster sustains there are latencies, and at one above it none, whatever the mode.
+func TestSimulateRates(t *testing.T) {
+	code, out, errOut := simulate(t, "--seeds=1 --workers=1 --max-tokens=100 --output-tokens-mean=0 --explain",
+		"--levels=0.2/s,20/s --arrivals=gamma --burstiness=0.5 --max-inflight=200")
+	require.Equal(t, success, code, errOut)
+	for _, mode := range []string{"kv", "round_robin"} {
+		assert.Regexp(t, `(?m)^0\.2/s +`+mode+` +\d+ \(`, out)
+		assert.Regexp(t, `(?m)^20/s +`+mode+`, overloaded +— +— +— +\d+ \(`, out)
+	}
+	assert.Regexp(t, `Up to [\d.]+ arrivals and further turns a second were dropped, since --max-inflight`, out)
+	assert.Contains(t, out, "\nAt 20/s, the queue grows without end under KV-aware and Round-robin, "+
+		"so that latencies are not compared.\n")
+	assert.NotRegexp(t, `(?m)^T.* at 20/s`, out, "no latency is better there")
 }

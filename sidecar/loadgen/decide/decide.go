@@ -50,7 +50,7 @@ type Plan struct {
 	Guards     []Metric `json:"guards,omitempty"`
 	Alpha      float64  `json:"alpha"`                  // error of all looks and pairs of arms together
 	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as displayed
-	MaxSeconds float64  `json:"max_seconds"`            // of all blocks; a block that would exceed it does not begin
+	MaxSeconds float64  `json:"max_time"`               // of all blocks; a block that would exceed it does not begin
 	SideBySide bool     `json:"side_by_side,omitempty"` // two arms run as in [SideBySide], for [Detectable] and [Expected]
 	Switchback bool     `json:"switchback,omitempty"`   // two arms run as in [Pair]
 	// WholeOrder asks how all arms compare, and an arm leaves the trial once each of its pairs is decided. Otherwise the

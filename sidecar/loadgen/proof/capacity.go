@@ -51,7 +51,7 @@ var capacityMetrics = []Metric{TTFT95, TPOT95}
 // of a span. The other fields must have passed [api.SweepRequest.Check], and the levels must ascend.
 func NewCapacity(p CapacityPlan) (*Capacity, error) {
 	if p.MaxTime < p.Seconds {
-		return nil, api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf("span_seconds to %d", maxTrial))
+		return nil, api.Refuse("max_time", p.MaxTime, fmt.Sprintf("span to %d", maxTrial))
 	}
 	return &Capacity{Plan: p}, nil
 }

@@ -378,5 +378,5 @@ func TestCapacityRefusals(t *testing.T) {
 	p := defaultCapacity(roundRobin, kv)
 	p.MaxTime = p.Seconds - 1
 	_, err := NewCapacity(p)
-	assert.Equal(t, "span_seconds to 604800", refused(t, "max_seconds", err))
+	assert.Equal(t, "span to 604800", refused(t, "max_time", err))
 }

@@ -135,10 +135,6 @@ type Quantity = *baseline.Quantity
 var (
 	QuantityTTFT50     = baseline.QuantityOf("ttft_p50")
 	QuantityTTFT95     = baseline.QuantityOf("ttft_p95")
-	QuantityTPOT50     = baseline.QuantityOf("tpot_p50")
-	QuantityTPOT95     = baseline.QuantityOf("tpot_p95")
-	QuantityLatency50  = baseline.QuantityOf("latency_p50")
-	QuantityLatency95  = baseline.QuantityOf("latency_p95")
 	QuantityThroughput = baseline.QuantityOf("output_tokens_per_second")
 	QuantityRequests   = baseline.QuantityOf("requests_per_second")
 	QuantityHitRate    = baseline.QuantityOf("kv_hit_ratio")

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
@@ -82,8 +83,7 @@ func (m Metric) unscaled(value float64) float64 { return unscaled(metrics[m].kin
 
 // tally holds the counted values of a section of a span, or of the whole span. Times are in seconds.
 type tally struct {
-	ttft, tpot      []float64
-	latency         []float64
+	times           [api.NumTimes][]float64
 	waits           []float64 // [wait] of failed turns
 	later           []float64 // TTFT from turn 2 on
 	laterWaits      []float64 // [wait] of failed turns from turn 2 on
@@ -100,15 +100,15 @@ type tally struct {
 func (t *tally) value(m Metric) float64 {
 	switch m {
 	case MeanTTFT:
-		return stat.Mean(t.ttft, nil)
+		return stat.Mean(t.times[api.TimeTTFT], nil)
 	case TTFT95:
-		return percentile(t.ttft, .95)
+		return percentile(t.times[api.TimeTTFT], .95)
 	case TTFT50:
-		return percentile(t.ttft, .5)
+		return percentile(t.times[api.TimeTTFT], .5)
 	case LaterTTFT95:
 		return percentile(t.later, .95)
 	case TPOT95:
-		return percentile(t.tpot, .95)
+		return percentile(t.times[api.TimeTPOT], .95)
 	case Throughput:
 		return t.tokens / t.seconds
 	case HitRate:

@@ -43,7 +43,7 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	if snapshots > 0 {
 		r.shot(&row, snapshots)
 	}
-	row.N, row.Seconds = len(whole.latency), r.Until-r.CountedFrom
+	row.N, row.Seconds = len(whole.times[api.TimeLatency]), r.Until-r.CountedFrom
 	return row, nil
 }
 
@@ -96,7 +96,7 @@ func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 	}
 	t.seconds = max(1, math.Floor(to)-math.Ceil(from))
 	if stats.HeldBack(r.InBursts()) {
-		t.tpot = nil
+		t.times[api.TimeTPOT] = nil
 	}
 	return t.row()
 }
@@ -108,14 +108,12 @@ func (t *tally) row() (row api.BaselineRow) {
 			*to = &v
 		}
 	}
-	set(&row.TTFT.P50, percentile(t.ttft, .5))
-	set(&row.TTFT.P95, percentile(t.ttft, .95))
-	set(&row.TPOT.P50, percentile(t.tpot, .5))
-	set(&row.TPOT.P95, percentile(t.tpot, .95))
-	set(&row.Latency.P50, percentile(t.latency, .5))
-	set(&row.Latency.P95, percentile(t.latency, .95))
+	for i, f := range api.Times {
+		set(&f.Row(&row).P50, percentile(t.times[i], .5))
+		set(&f.Row(&row).P95, percentile(t.times[i], .95))
+	}
 	set(&row.OutputTokensPerSecond, t.tokens/t.seconds)
-	set(&row.RequestsPerSecond, float64(len(t.latency))/t.seconds)
+	set(&row.RequestsPerSecond, float64(len(t.times[api.TimeLatency]))/t.seconds)
 	set(&row.KVHitRatio, t.cached/t.prompt)
 	return row
 }

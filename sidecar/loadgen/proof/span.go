@@ -164,7 +164,7 @@ func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 	heldBack := stats.HeldBack(r.InBursts())
 	for i := range parts {
 		if heldBack {
-			parts[i].tpot = nil
+			parts[i].times[api.TimeTPOT] = nil
 		}
 		whole.add(&parts[i])
 	}
@@ -173,11 +173,19 @@ func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 
 // addTTFT adds the TTFT of a turn that has not failed.
 func (t *tally) addTTFT(turn *workload.Outcome) {
-	t.ttft = append(t.ttft, turn.TTFT)
+	t.times[api.TimeTTFT] = append(t.times[api.TimeTTFT], turn.TTFT)
 	if turn.Number > 1 {
 		t.later = append(t.later, turn.TTFT)
 	}
 }
+
+// timesOf returns the times of a turn, in the order of [api.Times]; nil: a turn has many.
+var timesOf = func() (all [api.NumTimes]func(*workload.Outcome) float64) {
+	for i, f := range api.Times {
+		all[i], _ = workload.TimeOf(f)
+	}
+	return all
+}()
 
 // end adds an ended turn, without its TTFT.
 func (t *tally) end(turn *workload.Outcome, slo api.SLO) {
@@ -192,7 +200,15 @@ func (t *tally) end(turn *workload.Outcome, slo api.SLO) {
 		}
 		return
 	}
-	t.latency = append(t.latency, turn.Took())
+	for i, of := range timesOf {
+		switch {
+		case of == nil || i == api.TimeTTFT: // [tally.addTTFT] adds that
+		case i == api.TimeLatency:
+			t.times[i] = append(t.times[i], turn.Took())
+		case of(turn) > 0:
+			t.times[i] = append(t.times[i], of(turn))
+		}
+	}
 	t.answers++
 	if turn.Usage {
 		t.reported++
@@ -200,9 +216,6 @@ func (t *tally) end(turn *workload.Outcome, slo api.SLO) {
 	}
 	if turn.FinishReason != "" {
 		t.addFinished(turn.FinishReason, 1)
-	}
-	if turn.TPOT > 0 {
-		t.tpot = append(t.tpot, turn.TPOT)
 	}
 	if turn.HasCached {
 		t.prompt += float64(turn.PromptTokens)
@@ -219,7 +232,9 @@ func wait(turn *workload.Outcome) float64 {
 }
 
 func (t *tally) add(o *tally) {
-	t.ttft, t.tpot, t.latency = append(t.ttft, o.ttft...), append(t.tpot, o.tpot...), append(t.latency, o.latency...)
+	for i := range t.times {
+		t.times[i] = append(t.times[i], o.times[i]...)
+	}
 	t.waits = append(t.waits, o.waits...)
 	t.later, t.laterWaits = append(t.later, o.later...), append(t.laterWaits, o.laterWaits...)
 	t.tokens += o.tokens
@@ -309,8 +324,8 @@ type Span struct {
 	Arrivals uint64 `json:"arrivals,omitempty,string"`
 	// LeadIn is the time in seconds at the beginning of a slot that does not count.
 	LeadIn float64 `json:"lead_in,omitempty"`
-	// WarmUpSeconds is the minimum time at the full concurrency before the span counts.
-	WarmUpSeconds float64 `json:"warm_up_seconds,omitempty"`
+	// WarmUpSeconds is the minimum time at the full concurrency before the span counts. Spans that are kept have none.
+	WarmUpSeconds float64 `json:"-"`
 	// Seconds is the minimum counted time; see [Span.Least].
 	Seconds float64 `json:"seconds"`
 	// Latencies is the minimum counted time in median latencies of the span itself. 0 means [Latencies].

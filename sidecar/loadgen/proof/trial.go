@@ -269,7 +269,7 @@ type Measured struct {
 // first look. The other fields must have passed [api.SweepRequest.Check].
 func New(p Plan) (*Trial, error) {
 	if least := p.least(); p.MaxTime < least {
-		return nil, api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
+		return nil, api.Refuse("max_time", p.MaxTime, fmt.Sprintf(
 			"%.0f to %d: a trial decides after block %d of all arms at the earliest; a span counts for %g s at least, after at "+
 				"least %.0f s for the switch, the openings and the warm-up",
 			math.Ceil(least), maxTrial, p.LeastBlocks(), p.Seconds, p.Before))
@@ -462,8 +462,8 @@ func (t *Trial) complete() {
 func (r *Result) measured(p Plan) Measured {
 	whole, parts := r.cut(3, p.SLO)
 	m := Measured{
-		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.ttft, Failed: whole.waits},
-		TPOT:  decide.Sample{OK: whole.tpot, Failed: make([]float64, len(whole.waits))},
+		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.times[api.TimeTTFT], Failed: whole.waits},
+		TPOT:  decide.Sample{OK: whole.times[api.TimeTPOT], Failed: make([]float64, len(whole.waits))},
 		Known: map[Metric]float64{}, Errors: r.Errors, Failed: len(whole.waits), Ended: int(whole.ended),
 	}
 	if stats.HeldBack(r.InBursts()) {

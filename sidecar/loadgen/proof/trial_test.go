@@ -442,7 +442,7 @@ func TestFailuresAreObservations(t *testing.T) {
 	r.GiveUp()
 	whole, _ := r.cut(1, api.SLO{})
 	assert.InDelta(t, 7-1e-9, whole.waits[0], 1e-9, "a target that answers nothing fails what waits")
-	assert.Equal(t, []float64{1}, whole.ttft)
+	assert.Equal(t, []float64{1}, whole.times[api.TimeTTFT])
 }
 
 // An arm that ends its slowest turns early looks fast. Its answers are shorter, which the trial names, and it is not
@@ -560,11 +560,11 @@ func TestRefusals(t *testing.T) {
 	p := defaultPlan(roundRobin, kv, 60)
 	p.MaxTime = 500
 	_, err := New(p)
-	assert.Contains(t, refused(t, "max_seconds", err), "600 to 604800: a trial decides after block 2 of all arms",
+	assert.Contains(t, refused(t, "max_time", err), "600 to 604800: a trial decides after block 2 of all arms",
 		"ten spans of a minute")
 	p.MaxTime, p.Before, p.More = 779, 70, []api.ModeState{leastLoaded}
 	_, err = New(p)
-	assert.Contains(t, refused(t, "max_seconds", err), "780 to 604800", "six spans of a minute, each after 70 s")
+	assert.Contains(t, refused(t, "max_time", err), "780 to 604800", "six spans of a minute, each after 70 s")
 	for field, change := range map[string]func(*Result){
 		"counted_from": func(r *Result) { r.CountedFrom = math.NaN() },
 		"until":        func(r *Result) { r.Until = r.CountedFrom },

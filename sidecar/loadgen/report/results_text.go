@@ -37,20 +37,28 @@ type quantity struct {
 }
 
 // quantities lists every quantity in the order of the tables.
-var quantities = []*quantity{
-	{proof.QuantityTTFT50, "TTFT", "TTFT p50", "p50", milliseconds},
-	{proof.QuantityTTFT95, "TTFT", "TTFT p95", "p95", milliseconds},
+var quantities = slices.Concat(latencies[:2], []*quantity{
 	{proof.QuantityHitRate, "KV cache hit rate", "KV cache hit rate", "hit rate", share100},
 	{proof.QuantityThroughput, "Throughput and requests", "Throughput", "tokens/s", tenths},
 	{proof.QuantityRequests, "Throughput and requests", "Requests", "requests/s", hundredths},
-	{proof.QuantityTPOT50, "TPOT", "TPOT p50", "p50", milliseconds},
-	{proof.QuantityTPOT95, "TPOT", "TPOT p95", "p95", milliseconds},
-	{proof.QuantityLatency50, "Latency", "Latency p50", "p50", seconds},
-	{proof.QuantityLatency95, "Latency", "Latency p95", "p95", seconds},
+}, latencies[2:], []*quantity{
 	{proof.QuantityAcceptance, speculation, "Acceptance rate", "acceptance rate", share100},
 	{proof.QuantityPerStep, speculation, "Tokens per step", "tokens per step", hundredths},
 	{proof.QuantityGPUMemory, speculation, "Memory of a GPU", "memory of a GPU", gigabytes},
-}
+})
+
+// latencies describes the percentiles of times, first those of TTFT. Each time has a table.
+var latencies = func() (all []*quantity) {
+	for _, q := range baseline.Latencies {
+		key, percentile, _ := strings.Cut(q.Path, ".")
+		name, value := sentenceCase(api.FigureOf(key).Short()), milliseconds
+		if key == "latency" {
+			value = seconds
+		}
+		all = append(all, &quantity{q, name, name + " " + percentile, percentile, value})
+	}
+	return all
+}()
 
 func describe(q proof.Quantity) *quantity {
 	return quantities[slices.IndexFunc(quantities, func(s *quantity) bool { return s.Quantity == q })]

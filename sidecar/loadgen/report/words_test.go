@@ -30,7 +30,7 @@ func TestAfterEffectIsNamed(t *testing.T) {
 	s.Trial.AfterEffect = &api.TrialAfterEffect{First: -.12, Rest: -.21, Interval: [2]float64{.05, .16}}
 	assert.Equal(t, "In the first third of what counts of each span, TTFT p95 of KV-aware is 12.0 % lower, in the rest "+
 		"21.0 % lower, and that change is certain (+5.0 to +16.0 %): a change of arm has after-effects on what was "+
-		"measured. Ask again with a longer warm-up (warm_up_seconds, --warm-up).", Words(&s)[0])
+		"measured. Ask again with a longer warm-up (warm_up).", Words(&s)[0])
 }
 
 // notWorse says of a difference that B is not worse.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,7 +104,8 @@ func quotedFields(t reflect.Type) (names []string) {
 // kindOf describes what a field allows, with the unit of a time.
 func kindOf(field string, t reflect.Type) string {
 	name := kindName(t)
-	if t.Kind() == reflect.Float64 && (api.Limits[field].Unit == "seconds" || strings.HasSuffix(field, "seconds")) {
+	unit := cmp.Or(api.Limits[field].Unit, api.SweepLimits[field].Unit)
+	if t.Kind() == reflect.Float64 && unit == "seconds" {
 		return name + " of seconds, such as 0.6"
 	}
 	return name

@@ -42,7 +42,7 @@ func TestBadInput(t *testing.T) {
 		{"PATCH /settings", `{"title":1}`, "title", "a string", false},
 		{"PATCH /settings", `{"slo":1}`, "slo", "an object", false},
 		{"PATCH /settings", `{"slo":{"ttft":"1","tpot":1}}`, "slo.ttft", "a number of seconds, such as 0.6", false},
-		{"POST /sweeps", `{"kind":"levels","levels":[4],"warm_up_seconds":"10s"}`, "warm_up_seconds", "a number of seconds, such as 0.6", false},
+		{"POST /sweeps", `{"kind":"levels","levels":[4],"warm_up":"10s"}`, "warm_up", "a number of seconds, such as 0.6", false},
 		// ranges
 		{"POST /workload/start", `{"concurrency":100001}`, "concurrency", "1 to 100000", false},
 		{"PATCH /workload", `{"turns":{"min":5,"max":3}}`, "turns.min", "1 to 3", true},
@@ -50,7 +50,7 @@ func TestBadInput(t *testing.T) {
 		{"PATCH /settings", `{"slider":{"min":9,"max":3,"increment":1}}`, "slider.min", "less than 3 (slider.max)", true},
 		{"PATCH /settings", `{"title":"` + strings.Repeat("ü", 201) + `"}`, "title", "at most 200 characters", false},
 		// sweeps
-		{"POST /sweeps", `{"kind":"trial","level":60}`, "level", "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, together, caches, slo, slo.ttft, slo.tpot, seed, like, like.id, like.modes, like.levels, like.span_seconds, like.together, like.workload, like.variances, like.block_seconds", false},
+		{"POST /sweeps", `{"kind":"trial","level":60}`, "level", "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up, span, snapshots, resolution, max_time, together, caches, slo, slo.ttft, slo.tpot, seed, like, like.id, like.modes, like.levels, like.span, like.together, like.workload, like.variances, like.block_seconds", false},
 		{"POST /sweeps", `{"kind":"sweep","levels":60}`, "levels", "a list", false},
 		{"POST /sweeps", `{"kind":"trial","seed":5}`, "seed", "a whole number in quotes", false},
 		{"POST /sweeps", `{"kind":"trial","seed":"five"}`, "seed", "a whole number in quotes", false},

@@ -113,4 +113,9 @@ func TestRequestHasEarlierNames(t *testing.T) {
 	header[api.UserHeader] = "ada"
 	answer(t, s, http.StatusCreated, post("/simulations", `{"think_time_seconds":1.5}`, header))
 	require.Equal(t, call{"start simulation", "", "ada", api.SimulationRequest{ThinkTime: new(1.5)}}, b.last())
+	answer(t, s, http.StatusCreated,
+		post("/sweeps", `{"kind":"sweep","levels":[60],"warm_up_seconds":9,"span_seconds":30}`, header))
+	require.Equal(t, call{"start sweep", "main", "ada", api.SweepRequest{
+		Kind: api.SweepLevels, Levels: api.LevelsOf(60), WarmUp: new(9.), Seconds: new(30.),
+	}}, b.last())
 }

@@ -56,7 +56,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descTimes = func() (all [numTimes]*prometheus.Desc) {
+	descTimes = func() (all [api.NumTimes]*prometheus.Desc) {
 		for i, t := range times {
 			all[i] = desc(t.summary(), t.Help+" Of whole turns: quantiles over the last 60 s.")
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -30,7 +31,7 @@ const maxTokensPerGap = 4096
 
 // histograms holds those of one lane since the process began.
 type histograms struct {
-	times         [numTimes]byTurn
+	times         [api.NumTimes]byTurn
 	input, output byTurn
 
 	// carry is the fraction of a token that was not observed yet, by turn: where tokens are
@@ -98,7 +99,7 @@ func (h *histograms) observe(one *workload.Outcome, gaps []chat.Gap) (n uint64, 
 		whole := uint64(h.carry[turn])
 		h.carry[turn] -= float64(whole)
 		for range whole {
-			h.times[timeITL].turn[turn].Observe(g.Seconds)
+			h.times[api.TimeITL].turn[turn].Observe(g.Seconds)
 		}
 		n += whole
 		total += float64(whole) * g.Seconds

@@ -257,7 +257,7 @@ func (h *LagHistory) Total() Lag { return h.total }
 func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 	for i, time := range times {
 		q, share := time.Quantiles(m), 1.
-		if i == timeTPOT {
+		if i == api.TimeTPOT {
 			share = 1 / max(1, tokens-1)
 		}
 		allow := func(p float64, value *float64, in *[2]float64) (*float64, *[2]float64) {
@@ -274,7 +274,7 @@ func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 		}
 		q.P50Error, q.P50Interval = allow(.5, q.P50, q.P50Interval)
 		q.P95Error, q.P95Interval = allow(.95, q.P95, q.P95Interval)
-		if i == timeTTFT && q.Mean != nil {
+		if i == api.TimeTTFT && q.Mean != nil {
 			q.MeanError = new(l.MeanError(q.N))
 			q.MeanInterval = Widen(q.MeanInterval, q.MeanError, false)
 		}

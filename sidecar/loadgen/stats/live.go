@@ -41,7 +41,7 @@ type stepBatch struct {
 	until  time.Duration
 	report Report
 	prompt float64 // tokens of the prompts whose cached tokens are known
-	times  [numTimes]buckets
+	times  [api.NumTimes]buckets
 }
 
 // AdvanceLive closes the batches that have ended by now. It must be called at least once a minute, since the turns of a
@@ -84,11 +84,11 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 		t.gather(w, counts, &w.counted)
 		for i := range batches {
 			for time := range times {
-				if time != timeTTFT { // its batches are those of first tokens
+				if time != api.TimeTTFT { // its batches are those of first tokens
 					b.times[time].addAll(t.times[time][i])
 				}
 			}
-			b.times[timeITL].merge(&t.itl[i])
+			b.times[api.TimeITL].merge(&t.itl[i])
 		}
 		b.report = t.report()
 		b.prompt = addUp(t.hits.whole)
@@ -135,7 +135,7 @@ func (w *Window) Live(m *Meter, now time.Time, step int64) Report {
 	}
 	w.mu.Unlock()
 	for i := range times {
-		if i != timeTTFT {
+		if i != api.TimeTTFT {
 			liveQuantiles(times[i].Quantiles(&r.Window.Metrics), all, i)
 		}
 	}

@@ -49,7 +49,7 @@ type sum struct {
 }
 
 // sums holds the summaries of [times] since the process began.
-type sums [numTimes]sum
+type sums [api.NumTimes]sum
 
 func (s *sum) add(v float64) {
 	if defined(v) {
@@ -97,8 +97,8 @@ func (r *Recorder) Add(t *api.Turn, chunks int, gaps []chat.Gap) {
 	}
 	r.gaps.add(t, chunks, gaps)
 	n, total := r.hist.observe(&one, gaps)
-	r.sums[timeITL].n += n
-	r.sums[timeITL].total += total
+	r.sums[api.TimeITL].n += n
+	r.sums[api.TimeITL].total += total
 }
 
 // ConversationEnded counts a conversation by its final status.

@@ -17,10 +17,10 @@ type tally struct {
 	span                time.Duration // the longest time before now
 	now, from           time.Duration // since the window's start; turns that ended at from are not in the rates
 	byTurn              [len(turnLabels)]turnValues
-	times               [numTimes]measured // but inter-token latencies
-	unknown             [numTimes]int      // whole turns without a known value
-	inBursts            int                // whole turns
-	cuts                [numTimes]cutValues
+	times               [api.NumTimes]measured // but inter-token latencies
+	unknown             [api.NumTimes]int      // whole turns without a known value
+	inBursts            int                    // whole turns
+	cuts                [api.NumTimes]cutValues
 	firstAnswer         measured
 	late                []float64
 	itl                 [batches]buckets
@@ -83,13 +83,13 @@ func (t *tally) addCut(one *workload.Outcome, elapsed float64) {
 	batch := t.batch(one.Ended)
 	if !defined(one.TTFT) {
 		one.TTFT = elapsed
-		t.cuts[timeTTFT].add(elapsed)
+		t.cuts[api.TimeTTFT].add(elapsed)
 		t.byTurn[turnIndex(one.Number)].cut++
 	}
-	t.times[timeTTFT].add(batch, one.TTFT)
+	t.times[api.TimeTTFT].add(batch, one.TTFT)
 	t.byTurn[turnIndex(one.Number)].ttft = append(t.byTurn[turnIndex(one.Number)].ttft, one.TTFT)
-	t.times[timeLatency].add(batch, elapsed)
-	t.cuts[timeLatency].add(elapsed)
+	t.times[api.TimeLatency].add(batch, elapsed)
+	t.cuts[api.TimeLatency].add(elapsed)
 }
 
 func (t *tally) addWhole(one *workload.Outcome) {
@@ -150,16 +150,16 @@ func (t *tally) report() Report {
 	r.Batched = r.Window.Seconds > 0 && r.Window.Seconds/batches >= batchTurns*t.meanTurn()
 	for i := range times {
 		q := times[i].Quantiles(&r.Window.Metrics)
-		if i == timeITL {
+		if i == api.TimeITL {
 			*q = summarizeGaps(&t.itl, r.OK, r.Batched)
 		} else {
 			*q = t.times[i].summarize(r.Batched)
 		}
-		if i == timeTTFT {
+		if i == api.TimeTTFT {
 			t.times[i].addMean(q, r.Batched)
 		}
 		q.Unknown = t.unknown[i]
-		if r.HeldBack = HeldBack(t.inBursts, r.OK); r.HeldBack && (i == timeTPOT || i == timeITL) {
+		if r.HeldBack = HeldBack(t.inBursts, r.OK); r.HeldBack && (i == api.TimeTPOT || i == api.TimeITL) {
 			*q = api.Quantiles{Unknown: r.OK}
 		}
 		t.cuts[i].mark(q, &t.times[i])
@@ -199,7 +199,7 @@ func lateness(all []float64) *api.Lateness {
 // meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.
 func (t *tally) meanTurn() float64 {
 	total, n := 0.0, 0
-	for _, batch := range t.times[timeLatency] {
+	for _, batch := range t.times[api.TimeLatency] {
 		n += len(batch)
 		for _, v := range batch {
 			total += v

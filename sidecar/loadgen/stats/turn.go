@@ -49,24 +49,15 @@ type turnTime struct {
 	buckets []float64                       // classic ones of its histogram, in seconds
 }
 
-// The indexes of the [times] that have rules of their own.
-const (
-	timeTTFT = iota
-	timeTPOT
-	timeITL
-	timeLatency
-	numTimes = api.NumTimes
-)
-
 // times are all of them, in the order of [api.Times].
-var times = func() (all [numTimes]turnTime) {
+var times = func() (all [api.NumTimes]turnTime) {
 	for i, f := range api.Times {
 		all[i] = turnTime{Figure: f, buckets: latencyBuckets}
 		all[i].of, all[i].unknown = workload.TimeOf(f)
 		switch i {
-		case timeTTFT:
+		case api.TimeTTFT:
 			all[i].buckets = ttftBuckets
-		case timeTPOT, timeITL:
+		case api.TimeTPOT, api.TimeITL:
 			all[i].buckets = gapBuckets
 		}
 	}

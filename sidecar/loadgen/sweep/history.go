@@ -162,7 +162,7 @@ func (d *Desk) checkLike(r api.SweepRequest) error {
 		return api.Refuse("like.levels", like.Levels, fmt.Sprint(r.Levels, ", the concurrency of this trial"))
 	}
 	if like.Seconds != *r.Seconds {
-		return api.Refuse("like.span_seconds", like.Seconds, fmt.Sprintf("%g, as in this trial", *r.Seconds))
+		return api.Refuse("like.span", like.Seconds, fmt.Sprintf("%g, as in this trial", *r.Seconds))
 	}
 	if like.Together != *r.Together {
 		return api.Refuse("like.together", like.Together, fmt.Sprintf("%t, as in this trial", *r.Together))
@@ -243,7 +243,7 @@ func (h history) fits(p proof.Plan) error {
 	}
 	blocks, each := p.LeastBlocks(), h[len(h)-1].blockSeconds
 	if least := float64(blocks) * each; p.MaxTime < least {
-		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
+		return api.Refuse("max_time", p.MaxTime, fmt.Sprintf(
 			"at least %.0f: a trial decides after block %d at the earliest, and one took %.0f s in the last such trial of "+
 				"these arms", least, blocks, each))
 	}

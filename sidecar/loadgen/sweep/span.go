@@ -404,7 +404,7 @@ func (a *attempt) warnings(r *proof.Recording, lag *stats.Lag) (all []string) {
 		all = append(all, text)
 	}
 	if a.rises {
-		all = append(all, "the KV cache hit rate still rose when it began to count; allow a longer trial (max_seconds)")
+		all = append(all, "the KV cache hit rate still rose when it began to count; allow a longer trial (max_time)")
 	}
 	for limit, n := range a.limits {
 		if 2*n > len(a.seconds) {

@@ -1,11 +1,10 @@
-// Package workload keeps a number of multi-turn conversations in progress.
+// Package workload holds multi-turn conversations with a target. A load of package
+// arrival decides when they begin.
 //
-// It is a closed loop: a conversation that ends is replaced at once, and a turn is
-// sent when the previous turn has ended. New conversations start at a bounded rate,
-// so that a jump of the concurrency does not become one burst of prefills. When the
-// concurrency is lowered, conversations are retired at their next turn boundary.
-// Coordinated omission does not arise in a closed loop: there is no intended send
-// time to be late for.
+// At a number of conversations, one that ends is replaced at once. New ones start at a
+// bounded rate, so that a higher number does not become one burst of prefills. When
+// the number is lowered, conversations are retired at their next turn boundary. At a
+// rate, they begin at the moments of a schedule, from which their latencies count.
 //
 // The next question is generated from the end of an answer on, during the think
 // time, and before the turn is queued for sending. No figure of a turn contains the

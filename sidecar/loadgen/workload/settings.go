@@ -25,9 +25,9 @@ type Settings struct {
 
 	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
 	Arrivals   arrival.Gaps `json:"arrivals" default:"poisson" oneof:"constant poisson gamma" help:"How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness)."`
-	Burstiness float64      `json:"burstiness" default:"1" min:"0.05" max:"100" help:"Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular."`
+	Burstiness float64      `json:"burstiness,omitempty"`
 	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
-	MaxInflight int `json:"max_inflight" default:"1000" min:"1" max:"100000" help:"At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent."`
+	MaxInflight int `json:"max_inflight,omitempty"`
 }
 
 // Shape returns what of the settings affects results, for a corpus.
@@ -132,24 +132,12 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. draws says which
-// arrivals come at a rate, and begun is the number of conversations so far.
-func (s Settings) arrivals(now time.Duration, before arrival.Process, draws arrivalDraws, begun int64) arrival.Process {
-	if s.Level.Kind == api.Rate {
-		schedule := arrival.Schedule{
-			Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: draws.seed, First: draws.first,
-		}
-		if o, ok := before.(*arrival.Open); ok && o.Follows(schedule) {
-			o.Set(now, s.Level.Value)
-			return o
-		}
-		return arrival.NewOpen(now, begun, s.Level.Value, schedule)
+// load returns what the settings say of when conversations begin. draws says which arrivals come at a rate.
+func (s Settings) load(draws arrivalDraws) arrival.Load {
+	return arrival.Load{
+		Level: s.Level, StartRate: s.StartRate,
+		Schedule: arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: draws.seed, First: draws.first},
 	}
-	if l, ok := before.(*arrival.ClosedLoop); ok {
-		l.Set(now, s.Level.Conversations(), s.StartRate)
-		return l
-	}
-	return arrival.NewClosedLoop(s.Level.Conversations(), s.StartRate)
 }
 
 // arrivalDraws are the seed of the arrivals at a rate, and the number of the conversation that has the first draws.

@@ -88,7 +88,7 @@ func New(opts Options, s Settings) *Workload {
 		created:  time.Now(),
 		settings: s,
 		draws:    arrivalDraws{seed: opts.Seed},
-		load:     s.arrivals(0, nil, arrivalDraws{seed: opts.Seed}, 0),
+		load:     s.load(arrivalDraws{seed: opts.Seed}).Process(0, nil, 0),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
 		sends:    newPacer(s.TargetRPS),
@@ -214,7 +214,7 @@ func (w *Workload) Set(s Settings) {
 		w.shape++
 	}
 	w.settings = s
-	w.load = s.arrivals(time.Since(w.created), w.load, w.draws, w.begun)
+	w.load = s.load(w.draws).Process(time.Since(w.created), w.load, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
 	w.notify()
@@ -226,7 +226,7 @@ func (w *Workload) BeginArrivals(seed uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.draws = arrivalDraws{seed, w.begun}
-	w.load = w.settings.arrivals(time.Since(w.created), w.load, w.draws, w.begun)
+	w.load = w.settings.load(w.draws).Process(time.Since(w.created), w.load, w.begun)
 	w.notify()
 }
 

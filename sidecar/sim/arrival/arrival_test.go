@@ -67,7 +67,7 @@ func TestClosedLoopSetAnew(t *testing.T) {
 
 // A constant rate goes on whatever is in progress, and makes up for what was late, which was intended for earlier.
 func TestOpenConstant(t *testing.T) {
-	o := NewOpen(time.Second, 0, 4, Schedule{Gaps: GapsConstant})
+	o := NewOpen(time.Second, 0, Ramp{To: 4}, Schedule{Gaps: GapsConstant})
 	assert.Len(t, starts(o, 0, 11*time.Second, 70*time.Millisecond, held), 40)
 	assert.False(t, o.Surplus(State{Active: 1000}))
 	assert.False(t, o.Waits())
@@ -89,7 +89,7 @@ func TestOpenGaps(t *testing.T) {
 		"bursty":  {Schedule{Gaps: GapsGamma, Burstiness: .5, Seed: 1}, distuv.Gamma{Alpha: .5, Beta: .5 * rate}.CDF},
 		"regular": {Schedule{Gaps: GapsGamma, Burstiness: 4, Seed: 1}, distuv.Gamma{Alpha: 4, Beta: 4 * rate}.CDF},
 	} {
-		o, gaps, last := NewOpen(0, 0, rate, row.schedule), make([]float64, n), time.Duration(0)
+		o, gaps, last := NewOpen(0, 0, Ramp{To: rate}, row.schedule), make([]float64, n), time.Duration(0)
 		for i := range gaps {
 			at := o.Begin(State{})
 			gaps[i], last = (at - last).Seconds(), at
@@ -108,18 +108,58 @@ func TestOpenGaps(t *testing.T) {
 // all ages began at that rate.
 func TestOpenSetAnew(t *testing.T) {
 	schedule := Schedule{Gaps: GapsPoisson, Seed: 3}
-	slow, fast := NewOpen(0, 0, 1, schedule), NewOpen(0, 0, 1, schedule)
-	fast.Set(0, 4)
+	slow, fast := NewOpen(0, 0, Ramp{To: 1}, schedule), NewOpen(0, 0, Ramp{To: 1}, schedule)
+	fast.Set(0, Ramp{To: 4})
 	for range 100 {
 		assert.InDelta(t, slow.Begin(State{}).Seconds(), 4*fast.Begin(State{}).Seconds(), 1e-6)
 	}
-	o := NewOpen(0, 0, 1, Schedule{Gaps: GapsConstant})
+	o := NewOpen(0, 0, Ramp{To: 1}, Schedule{Gaps: GapsConstant})
 	assert.False(t, o.Settled(State{Oldest: 0}))
 	assert.True(t, o.Settled(State{Oldest: 1}), "the first one has ended")
 	o.Begin(State{})
-	o.Set(500*time.Millisecond, .5)
+	o.Set(500*time.Millisecond, Ramp{To: .5})
 	at, _ := o.Next(State{})
 	assert.Equal(t, 1500*time.Millisecond, at, "half of the gap is left, and takes twice as long")
 	assert.False(t, o.Settled(State{Oldest: 1}))
 	assert.True(t, o.Settled(State{Oldest: 2}))
+}
+
+// A ramp has at each moment as many arrivals as the area below its rate, with the draws of a constant rate: a gap in
+// means is a piece of that area. It settles after its end.
+func TestRamp(t *testing.T) {
+	for name, ramp := range map[string]Ramp{"rises": {2, 20, 10 * time.Minute}, "falls": {20, 2, 10 * time.Minute}} {
+		o := NewOpen(time.Hour, 0, ramp, Schedule{Gaps: GapsConstant})
+		all := starts(o, time.Hour, time.Hour+20*time.Minute, 10*time.Millisecond, held)
+		for _, minutes := range []float64{1, 5, 10, 15} {
+			at, area := min(minutes, 10)*60, 0.
+			area = at*ramp.From + at*at/600*(ramp.To-ramp.From)/2 + max(0, minutes-10)*60*ramp.To
+			until := time.Hour + time.Duration(minutes*float64(time.Minute))
+			n := 0
+			for n < len(all) && all[n] <= until {
+				n++
+			}
+			assert.InDelta(t, area, n, 2, "%s, after %v minutes", name, minutes)
+		}
+		during := NewOpen(0, 0, ramp, Schedule{Gaps: GapsConstant})
+		for during.next < 10*time.Minute {
+			during.Begin(State{})
+			require.False(t, during.Settled(State{Oldest: during.number}), "%s at %v", name, during.next)
+		}
+		during.Begin(State{})
+		assert.True(t, during.Settled(State{Oldest: during.number}), name)
+	}
+}
+
+// Setting the same ramp anew, as another change of settings does, goes on with it; another rate begins where it is.
+func TestRampSetAnew(t *testing.T) {
+	ramp, schedule := Ramp{1, 10, time.Minute}, Schedule{Gaps: GapsPoisson, Seed: 2}
+	same, other := NewOpen(0, 0, ramp, schedule), NewOpen(0, 0, ramp, schedule)
+	for range 50 {
+		require.Equal(t, same.Begin(State{}), other.Begin(State{}))
+		same.Set(same.next-1, ramp)
+	}
+	now := same.next - 100*time.Millisecond
+	left := same.rate.between(now, same.next)
+	same.Set(now, Ramp{To: 1})
+	assert.InDelta(t, left, (same.next - now).Seconds(), 1e-6)
 }

@@ -12,7 +12,7 @@ import (
 // queue samples the number in progress at servers that need a second on average, exponentially distributed, at a load
 // in shares of what they sustain. It begins empty.
 func queue(servers int, load float64, s Schedule, warmup, span, samples int) (inProgress []float64) {
-	o := NewOpen(0, 0, load*float64(servers), s)
+	o := NewOpen(0, 0, Ramp{To: load * float64(servers)}, s)
 	service := rand.New(rand.NewPCG(s.Seed, 1))
 	free := make([]float64, servers)
 	var began, ended []float64
@@ -46,8 +46,10 @@ func TestGrows(t *testing.T) {
 		}
 		return grows / trials
 	}
-	poisson, constant, bursty := Schedule{Gaps: GapsPoisson}, Schedule{Gaps: GapsConstant}, Schedule{Gaps: GapsGamma,
-		Burstiness: .5}
+	poisson, constant, bursty := Schedule{Gaps: GapsPoisson}, Schedule{Gaps: GapsConstant}, Schedule{
+		Gaps:       GapsGamma,
+		Burstiness: .5,
+	}
 	for name, row := range map[string]struct {
 		servers, span int
 		schedule      Schedule

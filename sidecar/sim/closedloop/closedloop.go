@@ -1,6 +1,6 @@
 // Package closedloop simulates conversations with a cluster in virtual time. Like the load generator, it keeps a
-// number of conversations in progress, resends the history with each turn, and uses the same random draws.
-// [Loop.Recorded] evaluates a run as the recorded results were evaluated.
+// number of conversations in progress or begins them at a rate, resends the history with each turn, and uses the same
+// random draws. [Loop.Recorded] evaluates a run as the recorded results were evaluated.
 package closedloop
 
 import (
@@ -15,11 +15,11 @@ import (
 	"kvbooth/sidecar/sim/draw"
 )
 
-// Workload describes the conversations of a closed loop.
+// Workload describes the conversations.
 type Workload struct {
-	Concurrency int // conversations in progress
-	Turns       api.Range
-	Openings    int // different texts that open conversations; 0 means one for each conversation
+	Level    api.Level `json:"Concurrency"`
+	Turns    api.Range
+	Openings int // different texts that open conversations; 0 means one for each conversation
 	// OpeningTokens are the lengths of whole first prompts. The index is the number of the opening, modulo the
 	// length of the slice.
 	OpeningTokens  []int
@@ -27,10 +27,24 @@ type Workload struct {
 	MaxTokens      int               // limit of an answer
 	Output         *api.Distribution // length of an answer, up to the limit; nil means always the limit
 	ThinkTime      time.Duration     // between an answer and the next question
-	StartRate      float64           // maximum number of new conversations per second
+	StartRate      float64           // maximum number of new conversations per second, at a number of them
 	Seed           uint64            // of the draws, independent of the cluster's seed
 	// RampedStart is the number of conversations that start in their middle: see [draw.Shape].
 	RampedStart int64 `json:"Midway,omitempty"`
+
+	// At a rate: Arrivals and Burstiness are those of an [arrival.Schedule], and MaxInflight is the number of turns in
+	// flight from which arrivals, and further turns, are dropped; 0: no limit.
+	Arrivals    arrival.Gaps `json:",omitempty"`
+	Burstiness  float64      `json:",omitempty"`
+	MaxInflight int          `json:",omitempty"`
+}
+
+// load returns what the workload says of when conversations begin.
+func (w *Workload) load() arrival.Load {
+	return arrival.Load{
+		Level: w.Level, StartRate: w.StartRate,
+		Schedule: arrival.Schedule{Gaps: w.Arrivals, Burstiness: w.Burstiness, Seed: w.Seed},
+	}
 }
 
 // Recorded returns the workload of the recorded results, as far as it is known: five turns on ten openings, one short
@@ -42,7 +56,7 @@ type Workload struct {
 // distribution gives 851, .95, 888 and 1,088.
 func Recorded() Workload {
 	return Workload{
-		Concurrency: 60, Turns: api.Range{Min: 5, Max: 5}, Openings: 10,
+		Level: api.AtConversations(60), Turns: api.Range{Min: 5, Max: 5}, Openings: 10,
 		OpeningTokens:  []int{3500, 3556, 3611, 3667, 3722, 3778, 3833, 3889, 3944, 4000},
 		QuestionTokens: api.Distribution{Mean: 12},
 		MaxTokens:      1024, Output: &api.Distribution{Mean: 900, CV: .3}, StartRate: 10, Seed: 1,
@@ -53,8 +67,8 @@ func Recorded() Workload {
 // [api.Limits] against those.
 func (w Workload) Validate() error {
 	switch {
-	case w.Concurrency < 1 || w.Concurrency > maxConcurrency:
-		return api.Refuse("concurrency", w.Concurrency, fmt.Sprintf("1 to %d", maxConcurrency))
+	case !w.Level.IsRate() && (w.Level.Conversations() < 1 || w.Level.Conversations() > api.MaxConcurrency):
+		return api.Refuse("concurrency", w.Level, fmt.Sprintf("1 to %d, or %s", api.MaxConcurrency, api.AllowedRate))
 	case w.Turns.Min < 1 || w.Turns.Max < w.Turns.Min || w.Turns.Max > api.MaxTurns:
 		return api.Refuse("turns", fmt.Sprintf("%d to %d", w.Turns.Min, w.Turns.Max),
 			fmt.Sprintf("1 to %d, in order", api.MaxTurns))
@@ -78,9 +92,6 @@ func (w Workload) Validate() error {
 	}
 	return nil
 }
-
-// maxConcurrency is the largest concurrency that one process simulates.
-const maxConcurrency = 100_000
 
 // Turn is a turn that ended without an error. Times are virtual.
 type Turn struct {
@@ -119,6 +130,8 @@ func (t *Turn) Queue() time.Duration { return t.Started - t.Arrived }
 // Second is the state of the cluster at the end of one second of virtual time.
 type Second struct {
 	Tokens           int // delivered during the second
+	Dropped          int // arrivals and further turns that were dropped during the second
+	Active           int // conversations in progress
 	Waiting          int // requests in the workers' queues
 	Least, Most, All int // requests in flight: of the idlest worker, of the busiest, of all workers
 }
@@ -134,11 +147,12 @@ type Loop struct {
 	OnTurn func(t *Turn)
 
 	workload Workload
-	load     *arrival.ClosedLoop
+	load     arrival.Process
 	profile  sim.Profile
-	started  int64
-	active   int
-	tokens   int // since the last full second
+	begun    int64 // number of conversations begun, with those that were dropped
+	active   map[int64]struct{}
+	inflight int    // number of turns in flight
+	second   Second // tokens and dropped turns since the last full second
 	seconds  []Second
 	turns    []Turn
 	err      error
@@ -160,14 +174,29 @@ func New(o sim.Options, w Workload) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	load := arrival.NewClosedLoop(w.Concurrency, w.StartRate)
-	return &Loop{Cluster: c, workload: w, load: load, profile: o.Profile}, nil
+	load := w.load().Process(0, nil, 0)
+	return &Loop{Cluster: c, workload: w, load: load, profile: o.Profile, active: map[int64]struct{}{}}, nil
 }
 
-// SetConcurrency changes the number of conversations in progress. Surplus conversations end with their current turn.
-func (l *Loop) SetConcurrency(n int) { l.load.Set(l.Cluster.Now(), n, l.workload.StartRate) }
+// SetLevel changes the level. Surplus conversations end with their current turn.
+func (l *Loop) SetLevel(level api.Level) {
+	l.workload.Level = level
+	l.load = l.workload.load().Process(l.Cluster.Now(), l.load, l.begun)
+}
 
-func (l *Loop) state() arrival.State { return arrival.State{Now: l.Cluster.Now(), Active: l.active} }
+// Settled reports whether the load is what its level says.
+func (l *Loop) Settled() bool {
+	s := l.state()
+	s.Oldest = l.begun
+	for number := range l.active {
+		s.Oldest = min(s.Oldest, number)
+	}
+	return l.load.Settled(s)
+}
+
+func (l *Loop) state() arrival.State {
+	return arrival.State{Now: l.Cluster.Now(), Active: len(l.active)}
+}
 
 // Run simulates until a moment of virtual time, rounded up to whole seconds. An error of the cluster, which refused or
 // lost a request, ends the loop.
@@ -214,15 +243,19 @@ func (l *Loop) due(until time.Duration) (at time.Duration, action func()) {
 func (l *Loop) resume() {
 	c := l.pauses[0].conversation
 	l.pauses = l.pauses[1:]
-	c.ask()
+	c.goOn()
 }
 
-// begin starts the next conversation with its first turn.
+// begin starts the next conversation with its first turn, at the moment that the load intends: in virtual time, none
+// is late.
 func (l *Loop) begin() {
-	w, k := &l.workload, l.started
+	w, k := &l.workload, l.begun
 	l.load.Begin(l.state())
-	l.started++
-	l.active++
+	l.begun++
+	if l.full() {
+		return
+	}
+	l.active[k] = struct{}{}
 	d := draw.New(w.Seed, k, k, draw.Shape{
 		Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, RampedStart: w.RampedStart,
 	})
@@ -231,15 +264,33 @@ func (l *Loop) begin() {
 	c.ask()
 }
 
+// full reports whether no further turn may be sent at a rate, and counts the one that is not.
+func (l *Loop) full() bool {
+	if l.load.Waits() || l.workload.MaxInflight == 0 || l.inflight < l.workload.MaxInflight {
+		return false
+	}
+	l.second.Dropped++
+	return true
+}
+
+// end removes a conversation, in whose place another one may begin.
+func (l *Loop) end(c *conversation) {
+	delete(l.active, c.number)
+	if next, ok := l.load.Next(l.state()); ok && next <= l.Cluster.Now() {
+		l.begin()
+	}
+}
+
 // observe appends the state at the end of a second.
 func (l *Loop) observe() {
-	s := Second{Tokens: l.tokens, Least: math.MaxInt}
+	s := l.second
+	s.Active, s.Least = len(l.active), math.MaxInt
 	for _, w := range l.Cluster.Workers() {
 		s.Waiting += w.Waiting
 		s.All += w.Inflight
 		s.Least, s.Most = min(s.Least, w.Inflight), max(s.Most, w.Inflight)
 	}
-	l.tokens = 0
+	l.second = Second{}
 	l.seconds = append(l.seconds, s)
 }
 
@@ -286,6 +337,7 @@ func (c *conversation) own(part uint64) uint64 {
 // ask submits the next turn.
 func (c *conversation) ask() {
 	l := c.loop
+	l.inflight++
 	c.turn = Turn{Conversation: c.number, Number: c.turn.Number + 1}
 	q := sim.Request{
 		PromptTokens: c.tokens, OutputTokens: c.draw.MaxTokens[c.turn.Number-1], Reason: sim.FinishLength,
@@ -308,7 +360,7 @@ func (c *conversation) FirstToken(r sim.Report) { c.turn.Report = r }
 
 // Tokens implements [sim.Observer].
 func (c *conversation) Tokens(at time.Duration, n int) {
-	c.loop.tokens += n
+	c.loop.second.Tokens += n
 	if c.loop.OnTokens != nil {
 		c.loop.OnTokens(&c.turn, at, n)
 	}
@@ -317,6 +369,7 @@ func (c *conversation) Tokens(at time.Duration, n int) {
 // Finished implements [sim.Observer].
 func (c *conversation) Finished(r sim.Report) {
 	l := c.loop
+	l.inflight--
 	if r.Err != nil {
 		l.err = r.Err
 		return
@@ -327,15 +380,21 @@ func (c *conversation) Finished(r sim.Report) {
 		l.OnTurn(&c.turn)
 	}
 	if c.turn.Number == c.draw.Turns || l.load.Surplus(l.state()) {
-		l.active--
-		if next, ok := l.load.Next(l.state()); ok && next <= l.Cluster.Now() {
-			l.begin()
-		}
+		l.end(c)
 		return
 	}
 	c.add(text{id: c.own(1), tokens: questionTokens(c.draw.Questions, l.workload.QuestionTokens)})
 	if l.workload.ThinkTime > 0 {
 		l.pauses = append(l.pauses, pause{l.Cluster.Now() + l.workload.ThinkTime, c})
+		return
+	}
+	c.goOn()
+}
+
+// goOn submits a further turn, unless too many are in flight: then the conversation ends.
+func (c *conversation) goOn() {
+	if c.loop.full() {
+		c.loop.end(c)
 		return
 	}
 	c.ask()

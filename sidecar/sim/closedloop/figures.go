@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/arrival"
 )
 
 // Figures are the figures of a run, defined as in the recorded tables. Times are in seconds. NaN means that no data
@@ -17,6 +18,10 @@ type Figures struct {
 	TokensPerSecond      float64
 	RequestsPerSecond    float64
 	Hit                  float64 // cached over prompt tokens, 0 to 1
+	// Dropped is the number of arrivals and further turns dropped per second. Overloaded is 1 where the queue grows
+	// without end: the conversations in progress grow over the level, by [arrival.Grows], or arrivals are dropped.
+	// Latencies then say how long the level took. Both are 0 for levels that are no rates.
+	Dropped, Overloaded float64
 	Causes
 }
 
@@ -71,7 +76,23 @@ func (l *Loop) Recorded(from time.Duration) Figures {
 		end := from + Warmup + time.Duration(i+1)*SnapshotInterval
 		all[i] = l.Between(end-Window, end)
 	}
-	return Mean(all)
+	f := Mean(all)
+	if !l.load.Waits() {
+		f.overload(l.seconds[from/time.Second:])
+	}
+	return f
+}
+
+// overload sets what says whether the load was more than the cluster sustains.
+func (f *Figures) overload(seconds []Second) {
+	var active []float64
+	for _, s := range seconds {
+		active = append(active, float64(s.Active))
+		f.Dropped += float64(s.Dropped) / float64(len(seconds))
+	}
+	if f.Dropped > 0 || arrival.Grows(active) {
+		f.Overloaded = 1
+	}
 }
 
 // Between evaluates the turns that ended and the tokens that were delivered between two moments, from excluded and to
@@ -206,12 +227,14 @@ var (
 	Queued       = Field{"queued_seconds", func(f *Figures) *float64 { return &f.Queued }}
 	Prefill      = Field{"prefill_seconds", func(f *Figures) *float64 { return &f.Prefill }}
 	Decode       = Field{"decode_seconds", func(f *Figures) *float64 { return &f.Decode }}
+	Dropped      = Field{"dropped_per_second", func(f *Figures) *float64 { return &f.Dropped }}
+	Overloaded   = Field{"overloaded_share", func(f *Figures) *float64 { return &f.Overloaded }}
 )
 
 // Fields lists all fields in a fixed order.
 var Fields = []Field{
 	TTFT50, TTFT95, TPOT50, TPOT95, Latency50, Latency95, Tokens, Requests, Hit, LargestQueue, Waiting, Spread, Skew,
-	Herding, Twice, Full, Queued, Prefill, Decode,
+	Herding, Twice, Full, Queued, Prefill, Decode, Dropped, Overloaded,
 }
 
 // Percentiles returns the median and the 95th percentile by linear interpolation between the two nearest values, as

@@ -99,7 +99,7 @@ func TestMeanSkipsNaN(t *testing.T) {
 
 func TestBetweenMatchesTurnsAndSeconds(t *testing.T) {
 	o, w := sim.DefaultOptions(sim.H200()), Recorded()
-	w.Concurrency, w.Turns, w.Output = 5, api.Range{Min: 2, Max: 2}, &api.Distribution{Mean: 100}
+	w.Level, w.Turns, w.Output = api.AtConversations(5), api.Range{Min: 2, Max: 2}, &api.Distribution{Mean: 100}
 	l, err := New(o, w)
 	require.NoError(t, err)
 	require.NoError(t, l.Run(40*time.Second))

@@ -47,12 +47,13 @@ func Reasons(points []Point) (sentences []string) {
 	for _, other := range curves[min(1, len(curves)):] {
 		c := compare(curves[0], other)
 		if crossings := c.crossingsOf(ttft95.Field); len(crossings) == 1 {
-			sentences = append(sentences, fmt.Sprintf("%s and %s cross in TTFT p95 at about %.0f conversations, "+
+			sentences = append(sentences, fmt.Sprintf("%s and %s cross in TTFT p95 at about %s, "+
 				"interpolated between levels; above that, %s has the higher one.",
-				c.a.Name, c.b.Name, crossings[0].At, c.higher(crossings[0])))
+				c.a.Name, c.b.Name, crossings[0].inWords(crossings[0].At), c.higher(crossings[0])))
 		} else {
 			sentences = append(sentences, c.verdict(ttft95))
 		}
+		sentences = append(sentences, c.overloads()...)
 		for _, e := range c.extremes() {
 			sentences = append(sentences, e.reason)
 		}
@@ -63,13 +64,14 @@ func Reasons(points []Point) (sentences []string) {
 // Explain describes in sentences where two curves differ, where they cross, and which causes differ with them: the
 // time in queues, the distribution of requests over the workers, the destination of first turns, and recomputed
 // tokens. Every number is computed from the points. A level shows a difference if the ranges of the two curves over
-// the seeds do not overlap; only then is one side called better.
+// the seeds do not overlap; only then is one side called better. No side is called better by latency where the queue of
+// one of them grows without end.
 func Explain(a, b Curve) []string {
 	c := compare(a, b)
 	if len(c.levels) == 0 {
 		return []string{fmt.Sprintf("%s and %s share no level, so nothing can be compared.", a.Name, b.Name)}
 	}
-	sentences := []string{c.opening()}
+	sentences := append([]string{c.opening()}, c.overloads()...)
 	for _, f := range []figure{ttft50, ttft95} {
 		sentences = append(sentences, c.verdict(f))
 		sentences = append(sentences, c.crossings(f)...)
@@ -81,7 +83,9 @@ func Explain(a, b Curve) []string {
 		sentences = append(sentences, e.reason+e.figures)
 	}
 	for i := range c.levels {
-		sentences = append(sentences, c.atLevel(i))
+		if !c.overloaded(i) {
+			sentences = append(sentences, c.atLevel(i))
+		}
 	}
 	return sentences
 }
@@ -147,6 +151,28 @@ func (c *comparison) opening() string {
 	return fmt.Sprintf("%s, means over %s runs at each level; of the longest waits, the longest of all runs.", text, runs)
 }
 
+// overloads describes the levels at which a queue grows without end.
+func (c *comparison) overloads() (sentences []string) {
+	for i, level := range c.levels {
+		var names []string
+		for _, curve := range []*Curve{&c.a, &c.b} {
+			if curve.Points[i].Overloaded() {
+				names = append(names, curve.Name)
+			}
+		}
+		if len(names) > 0 {
+			sentences = append(sentences, fmt.Sprintf("At %v, the queue grows without end under %s, "+
+				"so that latencies are not compared.", level, list(names)))
+		}
+	}
+	return sentences
+}
+
+// overloaded reports whether the queue of one of the curves grows without end at a level, given by its index.
+func (c *comparison) overloaded(level int) bool {
+	return c.a.Points[level].Overloaded() || c.b.Points[level].Overloaded()
+}
+
 // sides returns for each level which curve has the lower value of a figure: -1 the first, 1 the second, 0 where the
 // ranges overlap or a value is missing.
 func (c *comparison) sides(f closedloop.Field) []int {
@@ -184,8 +210,15 @@ func (c *comparison) verdict(f figure) string {
 			parts = append(parts, fmt.Sprintf("%s under %s at %s", word, side.name, at))
 		}
 	}
+	for i := range sides { // where nothing is compared, nothing is said of overlaps either
+		if c.overloaded(i) && f.low {
+			sides[i] = notCompared
+		}
+	}
 	same := c.where(sides, 0)
 	switch {
+	case len(parts) == 0 && same == "":
+		return fmt.Sprintf("%s: at no level is it compared.", f.name)
 	case len(parts) == 0:
 		return fmt.Sprintf("%s: at no level is there a difference beyond the spread of the runs.", f.name)
 	case same == "":
@@ -194,6 +227,9 @@ func (c *comparison) verdict(f figure) string {
 	return fmt.Sprintf("%s: %s; at %s the ranges of the runs overlap, and no difference is shown.",
 		f.name, strings.Join(parts, ", "), same)
 }
+
+// notCompared is a side of a level at which a figure is not compared.
+const notCompared = 2
 
 // where lists the levels of one side; adjacent levels are written as a span.
 func (c *comparison) where(sides []int, side int) string {
@@ -231,10 +267,10 @@ func (c *comparison) crossings(f figure) (sentences []string) {
 	for _, x := range c.crossingsOf(f.Field) {
 		runs := ""
 		if x.Runs > 1 {
-			runs = fmt.Sprintf(", those of single runs between %.0f and %.0f", x.Low, x.High)
+			runs = fmt.Sprintf(", those of single runs between %s and %s", x.number(x.Low), x.number(x.High))
 		}
-		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %.0f conversations%s, "+
-			"all interpolated between levels; above that, %s is the higher one.", f.name, x.At, runs, c.higher(x)))
+		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %s%s, "+
+			"all interpolated between levels; above that, %s is the higher one.", f.name, x.inWords(x.At), runs, c.higher(x)))
 	}
 	return sentences
 }
@@ -249,15 +285,32 @@ func (c *comparison) higher(x Crossing) string {
 
 // Crossing is a crossing of two curves of a figure.
 type Crossing struct {
-	At        float64 // concurrency at which the means cross, interpolated between levels
+	Kind      api.LevelKind
+	At        float64 // level at which the means cross, interpolated between levels
 	Low, High float64 // range of the crossings of single runs, each with its counterpart on the other side
 	Runs      int     // pairs of runs behind Low and High; 0 means that Low and High are unknown
 	Above     int     // above the crossing, -1 means that the first curve is the lower one, 1 the second
 }
 
+// number formats a level of the crossing. Interpolation is worth three digits of a rate.
+func (x Crossing) number(level float64) string {
+	if x.Kind == api.Rate {
+		return strconv.FormatFloat(level, 'g', 3, 64)
+	}
+	return strconv.FormatFloat(level, 'f', 0, 64)
+}
+
+func (x Crossing) inWords(level float64) string {
+	text := x.number(level) + " conversations"
+	if x.Kind == api.Rate {
+		text += "/s"
+	}
+	return text
+}
+
 // Crossings returns the crossings of two curves in one figure, from low levels to high ones. A crossing lies between
-// two levels that show differences in opposite directions, without a level between them that shows one. Curves with
-// overlapping ranges do not cross.
+// two levels of one kind that show differences in opposite directions, without a level between them that shows one.
+// Curves with overlapping ranges do not cross.
 func Crossings(a, b Curve, field closedloop.Field) []Crossing {
 	c := compare(a, b)
 	return c.crossingsOf(field)
@@ -269,7 +322,7 @@ func (c *comparison) crossingsOf(field closedloop.Field) (crossings []Crossing) 
 		if side == 0 {
 			continue
 		}
-		if last >= 0 && sides[last] == -side {
+		if last >= 0 && sides[last] == -side && c.levels[last].Kind == c.levels[i].Kind {
 			crossings = append(crossings, c.crossing(last, i, side, field))
 		}
 		last = i
@@ -280,7 +333,7 @@ func (c *comparison) crossingsOf(field closedloop.Field) (crossings []Crossing) 
 // crossing computes the crossing between two levels, for the means and for each pair of runs. from and to are indices
 // of levels. side says which curve is lower at the level to, as in [comparison.sides].
 func (c *comparison) crossing(from, to, side int, field closedloop.Field) Crossing {
-	x := Crossing{Above: side, Low: math.Inf(1), High: math.Inf(-1)}
+	x := Crossing{Kind: c.levels[to].Kind, Above: side, Low: math.Inf(1), High: math.Inf(-1)}
 	x.At = c.cross(from, to, func(at int) float64 { return *field.Of(&c.means[0][at]) - *field.Of(&c.means[1][at]) })
 	runs := math.MaxInt
 	for at := from; at <= to; at++ {
@@ -297,7 +350,7 @@ func (c *comparison) crossing(from, to, side int, field closedloop.Field) Crossi
 	return x
 }
 
-// cross returns the concurrency of the last change of a difference's sign between two levels at which the signs
+// cross returns the level of the last change of a difference's sign between two levels at which the signs
 // differ. Levels where the difference is NaN are skipped.
 func (c *comparison) cross(from, to int, difference func(int) float64) float64 {
 	above := to

@@ -12,6 +12,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -41,6 +42,8 @@ const (
 	defaultProfile   = "h200-tp1"
 	defaultSeeds     = 6 // as many as the recorded sweeps on H200
 	defaultFirstSeed = 1
+
+	defaultMaxInflight = 1000 // as in the load generator
 )
 
 var (
@@ -67,6 +70,7 @@ func (r Request) Complete(p sim.Profile) Request {
 		Seeds: new(defaultSeeds), FirstSeed: new(defaultFirstSeed),
 		Openings: &w.Openings, OpeningTokens: new(0), Turns: &w.Turns, OutputTokens: w.Output, MaxTokens: &w.MaxTokens,
 		QuestionTokens: &w.QuestionTokens, ThinkTime: new(w.ThinkTime.Seconds()), StartRate: &w.StartRate,
+		Arrivals: new(string(arrival.GapsPoisson)), Burstiness: new(1.), MaxInflight: new(defaultMaxInflight),
 		Workers: &p.Workers, MaxBatchSize: &p.MaxSequences, BlockSize: &p.KV.BlockTokens,
 		KVTokens: new(p.KV.Tokens()), Speculation: &o.Speculation,
 		OverlapWeight: &o.OverlapWeight, Temperature: &o.Temperature,
@@ -144,12 +148,13 @@ func (r Request) check() error {
 	return api.CheckWithin(Limits, api.SimulationRequest(r))
 }
 
-// workload returns the workload of a complete request, without concurrency and seed.
+// workload returns the workload of a complete request, without level and seed.
 func (r Request) workload() closedloop.Workload {
 	w := closedloop.Recorded()
 	w.Turns, w.Openings, w.MaxTokens = *r.Turns, *r.Openings, *r.MaxTokens
 	w.Output, w.QuestionTokens = r.OutputTokens, *r.QuestionTokens
 	w.ThinkTime, w.StartRate = time.Duration(*r.ThinkTime*float64(time.Second)), *r.StartRate
+	w.Arrivals, w.Burstiness, w.MaxInflight = arrival.Gaps(*r.Arrivals), *r.Burstiness, *r.MaxInflight
 	if n := *r.OpeningTokens; n > 0 {
 		w.OpeningTokens = []int{n}
 	}

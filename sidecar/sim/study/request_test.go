@@ -10,6 +10,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -17,7 +18,9 @@ func TestEmptyRequestIsAsRecorded(t *testing.T) {
 	g, err := Request{}.Grid()
 	require.NoError(t, err)
 	assert.Equal(t, sim.DefaultOptions(sim.H200()), g.Cluster)
-	assert.Equal(t, closedloop.Recorded(), g.Workload)
+	w := closedloop.Recorded()
+	w.Arrivals, w.Burstiness, w.MaxInflight = arrival.GapsPoisson, 1, 1000
+	assert.Equal(t, w, g.Workload)
 	assert.Equal(t, api.LevelsOf(60, 80, 100, 120, 140, 160, 180), g.Levels)
 	assert.Equal(t, []api.Mode{api.ModeKV, api.ModeRoundRobin}, g.Modes)
 	assert.Equal(t, []uint64{1, 2, 3, 4, 5, 6}, g.Seeds)
@@ -26,12 +29,12 @@ func TestEmptyRequestIsAsRecorded(t *testing.T) {
 func TestGridTakesAllFields(t *testing.T) {
 	var r Request
 	require.NoError(t, json.Unmarshal([]byte(`{
-"profile": "h200-tp1", "levels": [90, 20, 90], "modes": ["least_loaded", "least_loaded"],
+"profile": "h200-tp1", "levels": ["2/s", 90, "0.5/s", 20, 90], "modes": ["least_loaded", "least_loaded"],
 "seeds": 2, "first_seed": 7, "workers": 5, "openings": 0, "opening_tokens": 500,
 "turns": {"min": 2, "max": 3}, "output_tokens": {"mean": 100, "cv": 0.1}, "max_tokens": 200,
 "question_tokens": {"mean": 30, "cv": 0.2}, "think_time": 1.5, "max_batch_size": 128,
 "block_size": 64, "kv_tokens": 100000, "overlap_weight": 2, "temperature": 0.5,
-"speculation": "eagle3", "start_rate": 3, "router_decode_active_request_weight": 60,
+"speculation": "eagle3", "start_rate": 3, "arrivals": "gamma", "burstiness": 0.5, "max_inflight": 80, "router_decode_active_request_weight": 60,
 "router_track_output_blocks": true, "router_assume_kv_reuse": false
 	}`), &r))
 	g, err := r.Grid()
@@ -42,12 +45,14 @@ func TestGridTakesAllFields(t *testing.T) {
 	o.Speculation, o.OverlapWeight, o.Temperature = api.SpeculationEagle3, 2, .5
 	o.Router.DecodeActiveRequestWeight, o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = 60, true, false
 	assert.Equal(t, Grid{
-		Cluster: o, Levels: api.LevelsOf(20, 90), Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
+		Cluster: o, Levels: append(api.LevelsOf(20, 90), api.AtRate(.5), api.AtRate(2)),
+		Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
 		Sweep: true, LeadIn: true,
 		Workload: closedloop.Workload{
-			Concurrency: 60, Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500},
+			Level: api.AtConversations(60), Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500},
 			QuestionTokens: api.Distribution{Mean: 30, CV: .2}, MaxTokens: 200, Output: &api.Distribution{Mean: 100, CV: .1},
 			ThinkTime: 1500 * time.Millisecond, StartRate: 3, Seed: 1,
+			Arrivals: arrival.GapsGamma, Burstiness: .5, MaxInflight: 80,
 		},
 	}, g)
 }
@@ -63,7 +68,7 @@ func TestCompleteRequestGivesSameGrid(t *testing.T) {
 	require.NoError(t, err)
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(text, &fields))
-	assert.Len(t, fields, 23)
+	assert.Len(t, fields, 26)
 }
 
 func TestGridRefusesFieldsOutOfRange(t *testing.T) {
@@ -84,6 +89,9 @@ func TestGridRefusesFieldsOutOfRange(t *testing.T) {
 		"question_tokens.cv":                  `{"question_tokens": {"mean": 1, "cv": -1}}`,
 		"think_time":                          `{"think_time": 3601}`,
 		"start_rate":                          `{"start_rate": 0}`,
+		"arrivals":                            `{"arrivals": "bursts"}`,
+		"burstiness":                          `{"burstiness": 0}`,
+		"max_inflight":                        `{"max_inflight": 0}`,
 		"workers":                             `{"workers": 0}`,
 		"max_batch_size":                      `{"max_batch_size": 513}`,
 		"block_size":                          `{"block_size": 2000}`,
@@ -102,7 +110,7 @@ func TestGridRefusesFieldsOutOfRange(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`{"levels": [20, 0]}`, `{"levels": [100001]}`, `{"kv_tokens": 100000000}`,
+		`{"levels": [20, 0]}`, `{"levels": ["0/s"]}`, `{"levels": ["10001/s"]}`, `{"levels": [100001]}`, `{"kv_tokens": 100000000}`,
 		`{"kv_tokens": 50000, "turns": {"min": 50, "max": 50}, "output_tokens": {"mean": 0, "cv": 0}}`,
 	} {
 		var r Request

@@ -34,10 +34,11 @@ type Result struct {
 // ResultPoint is the result of one level in one mode. Figures are named as in [closedloop.Fields]; missing values are
 // left out. Times are in seconds, shares from 0 to 1.
 type ResultPoint struct {
-	Level   api.Level            `json:"concurrency"`
-	Mode    api.Mode             `json:"mode"`
-	Figures map[string]Estimate  `json:"figures"`
-	Runs    []map[string]float64 `json:"runs"` // figures of each seed
+	Level      api.Level            `json:"concurrency"`
+	Mode       api.Mode             `json:"mode"`
+	Overloaded bool                 `json:"overloaded,omitempty"` // see [Point.Overloaded]
+	Figures    map[string]Estimate  `json:"figures"`
+	Runs       []map[string]float64 `json:"runs"` // figures of each seed
 }
 
 // Estimate is the mean of a figure over the seeds, with the smallest and the largest value.
@@ -67,7 +68,7 @@ func NewResult(r Request, p sim.Profile, points []Point) Result {
 }
 
 func resultPoint(p *Point) ResultPoint {
-	r := ResultPoint{Level: p.Level, Mode: p.Mode, Figures: map[string]Estimate{}}
+	r := ResultPoint{Level: p.Level, Mode: p.Mode, Overloaded: p.Overloaded(), Figures: map[string]Estimate{}}
 	mean := p.Mean()
 	for _, field := range closedloop.Fields {
 		if low, high := p.Band(field); !math.IsNaN(low) {

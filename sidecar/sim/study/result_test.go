@@ -27,6 +27,7 @@ func TestNamesMatchFields(t *testing.T) {
 		TTFT50: at("ttft_p50"), TTFT95: at("ttft_p95"), TPOT50: at("tpot_p50"), TPOT95: at("tpot_p95"),
 		Latency50: at("latency_p50"), Latency95: at("latency_p95"),
 		TokensPerSecond: at("tokens_per_second"), RequestsPerSecond: at("requests_per_second"), Hit: at("hit_ratio"),
+		Dropped: at("dropped_per_second"), Overloaded: at("overloaded_share"),
 		Causes: closedloop.Causes{
 			LargestQueue: at("largest_queue_seconds"), Waiting: at("queue"),
 			Spread: at("inflight_spread"), Skew: at("inflight_skew"), Herding: at("herding_share"),

@@ -19,7 +19,7 @@ import (
 // Sweep is set.
 type Grid struct {
 	Cluster  sim.Options         // without mode and seed
-	Workload closedloop.Workload // without concurrency and seed
+	Workload closedloop.Workload // without level and seed
 	Levels   []api.Level
 	Modes    []api.Mode
 	Seeds    []uint64 // for the draws and the cluster
@@ -43,6 +43,26 @@ type Point struct {
 
 // Mean returns the means over the seeds.
 func (p *Point) Mean() closedloop.Figures { return closedloop.Mean(p.Runs) }
+
+// Overloaded reports whether the queue grows without end in at least half of the runs. Latencies then would say how
+// long the simulation took, so they are NaN.
+func (p *Point) Overloaded() bool {
+	mean := p.Mean()
+	return mean.Overloaded >= .5
+}
+
+// hideLatencies removes the latencies of an overloaded point.
+func (p *Point) hideLatencies() {
+	if !p.Overloaded() {
+		return
+	}
+	for i := range p.Runs {
+		f := &p.Runs[i]
+		for _, v := range []*float64{&f.TTFT50, &f.TTFT95, &f.TPOT50, &f.TPOT95, &f.Latency50, &f.Latency95} {
+			*v = math.NaN()
+		}
+	}
+}
 
 // Band returns the smallest and the largest value of one of [closedloop.Fields] over the seeds; NaN if no run has a
 // value.
@@ -114,6 +134,7 @@ func (g *Grid) Run(ctx context.Context, goroutines int, onPoint func(Point, int)
 				p.Runs = append(p.Runs, f)
 			}
 		}
+		p.hideLatencies()
 		if onPoint != nil {
 			onPoint(Point{p.Level, p.Mode, slices.Clone(p.Runs)}, count)
 		}
@@ -150,9 +171,9 @@ func (g *Grid) run(
 	o, w := g.Cluster, g.Workload
 	o.Seed, w.Seed = seed, seed
 	first, mode := g.point(indices[0])
-	w.Concurrency, o.Mode = first.Conversations(), mode
+	w.Level, o.Mode = first, mode
 	if g.LeadIn {
-		w.Concurrency = (2*w.Concurrency + 2) / 3
+		w.Level = leadIn(first)
 	}
 	l, err := closedloop.New(o, w)
 	if err != nil {
@@ -164,9 +185,14 @@ func (g *Grid) run(
 		}
 	}
 	for _, index := range indices {
-		from := l.Cluster.Now()
 		at, _ := g.point(index)
-		l.SetConcurrency(at.Conversations())
+		l.SetLevel(at)
+		if at.Kind == api.Rate {
+			if err := settle(ctx, l); err != nil {
+				return err
+			}
+		}
+		from := l.Cluster.Now()
 		if err := level(ctx, l); err != nil {
 			return err
 		}
@@ -175,9 +201,32 @@ func (g *Grid) run(
 	return nil
 }
 
-// level runs a loop for the duration of a level, unless ctx ends.
+// leadIn returns the level of a lead-in to a level.
+func leadIn(to api.Level) api.Level {
+	value := 2 * to.Value / 3
+	if to.Kind == api.Conversations {
+		value = math.Ceil(value)
+	}
+	return to.With(value)
+}
+
+// longestSettling limits the time that a load gets to settle. Without a limit, long pauses could take days.
+const longestSettling = time.Hour
+
+// settle runs a loop until its load has settled, as a load generator does before a span counts. The recorded levels
+// have a fixed warm-up instead.
+func settle(ctx context.Context, l *closedloop.Loop) error {
+	return runWhile(ctx, l, longestSettling, func() bool { return !l.Settled() })
+}
+
+// level runs a loop for the duration of a level.
 func level(ctx context.Context, l *closedloop.Loop) error {
-	for end := l.Cluster.Now() + closedloop.LevelDuration; l.Cluster.Now() < end; {
+	return runWhile(ctx, l, closedloop.LevelDuration, func() bool { return true })
+}
+
+// runWhile runs a loop by seconds, as long as goesOn returns true, at most for a time, and unless ctx ends.
+func runWhile(ctx context.Context, l *closedloop.Loop, most time.Duration, goesOn func() bool) error {
+	for end := l.Cluster.Now() + most; l.Cluster.Now() < end && goesOn(); {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -89,6 +89,10 @@ func watchMemory(ctx context.Context, limit int64, cancel context.CancelCauseFun
 // pointOf converts a point to that of the API.
 func pointOf(p study.Point) api.SimulationPoint {
 	mean := func(f closedloop.Field) *api.SimulationFigure { return overSeeds(p.Runs, f) }
+	var dropped *api.SimulationFigure
+	if p.Level.Kind == api.Rate {
+		dropped = mean(closedloop.Dropped)
+	}
 	return api.SimulationPoint{
 		Level: p.Level, Mode: p.Mode, Seeds: len(p.Runs), Basis: api.BasisSimulated,
 		Figures: api.SimulationFigures{
@@ -107,7 +111,9 @@ func pointOf(p study.Point) api.SimulationPoint {
 			QueuedSeconds:       mean(closedloop.Queued),
 			PrefillSeconds:      mean(closedloop.Prefill),
 			DecodeSeconds:       mean(closedloop.Decode),
+			DroppedPerSecond:    dropped,
 		},
+		Overloaded: p.Overloaded(),
 	}
 }
 

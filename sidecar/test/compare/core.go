@@ -37,7 +37,7 @@ func workloadOf(level int, seed uint64, questions api.Distribution) (closedloop.
 		return closedloop.Workload{}, err
 	}
 	w := closedloop.Recorded()
-	w.Concurrency, w.Seed, w.StartRate, w.QuestionTokens = level, seed, startRate, questions
+	w.Level, w.Seed, w.StartRate, w.QuestionTokens = api.AtConversations(level), seed, startRate, questions
 	w.Openings, w.OpeningTokens = len(articles.Starters), nil
 	for _, s := range articles.Starters {
 		question := corpus.BuiltinQuestioner{}.Open(draw.Random(1), s.Topic)

@@ -103,9 +103,7 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	load := workload.New(workload.Options{
 		Lane: "main", Run: "r1", Seed: w.Seed, Sender: client, Corpus: articles, Questioner: q, Observer: seen,
 	}, workload.Settings{
-		Level: api.AtConversations(
-			w.Concurrency,
-		),
+		Level:        w.Level,
 		Turns:        w.Turns,
 		Openings:     workload.OpeningsOf(w.Openings),
 		MaxTokens:    w.MaxTokens,

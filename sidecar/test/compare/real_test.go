@@ -109,7 +109,7 @@ func startDynamo(t *testing.T, bin string, s setting, w closedloop.Workload, por
 	}
 	_, client := boothtest.Loadgen(t, bin, "loadgen", "", "--target-url="+d.URL(), "--target-model="+dynamo.Model,
 		"--cluster-metrics-urls="+strings.Join(pages, ","), "--start", "--target-rps=0",
-		"--concurrency="+strconv.Itoa(w.Concurrency), "--start-rate="+number(w.StartRate), "--seed="+strconv.FormatUint(
+		"--concurrency="+w.Level.String(), "--start-rate="+number(w.StartRate), "--seed="+strconv.FormatUint(
 			w.Seed, 10),
 		fmt.Sprintf("--turns-min=%d", w.Turns.Min), fmt.Sprintf("--turns-max=%d", w.Turns.Max),
 		"--followup-text="+sameSentence,

@@ -176,7 +176,7 @@ func atScale(ctx context.Context, p sim.Profile, workers, openings int, perWorke
 func cost(ctx context.Context, p sim.Profile, workers, load int, length time.Duration) (costResult, error) {
 	o, w := sim.DefaultOptions(p), closedloop.Recorded()
 	o.Profile.Workers, o.Seed = workers, 1
-	w.Concurrency, w.StartRate = load*workers, startRatio*float64(workers)
+	w.Level, w.StartRate = api.AtConversations(load*workers), startRatio*float64(workers)
 	l, err := closedloop.New(o, w)
 	if err != nil {
 		return costResult{}, err

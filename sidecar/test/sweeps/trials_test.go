@@ -244,7 +244,7 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		_, err = outlook(q)
 		var refused *api.FieldError
 		require.ErrorAs(t, err, &refused)
-		assert.Equal(t, "max_seconds", refused.Field)
+		assert.Equal(t, "max_time", refused.Field)
 		assert.Contains(t, refused.Allowed, fmt.Sprintf("one took %.0f s", first.Trial.BlockSeconds))
 
 		q = trial()
@@ -309,7 +309,7 @@ func TestPriorOfSameArms(t *testing.T) {
 		for field, change := range map[string]func(*api.TrialLike){
 			"like.modes":               func(l *api.TrialLike) { l.Modes = twice },
 			"like.levels":              func(l *api.TrialLike) { l.Levels = api.LevelsOf(60) },
-			"like.span_seconds":        func(l *api.TrialLike) { l.Seconds = 60 },
+			"like.span":                func(l *api.TrialLike) { l.Seconds = 60 },
 			"like.together":            func(l *api.TrialLike) { l.Together = true },
 			"like.workload.max_tokens": func(l *api.TrialLike) { l.Workload.MaxTokens++ },
 			"like.variances":           func(l *api.TrialLike) { l.Variances = nil },

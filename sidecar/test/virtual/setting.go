@@ -33,7 +33,7 @@ func (s Setting) Loop() (*closedloop.Loop, closedloop.Workload, error) {
 	slow(&o.Profile, cmp.Or(s.Slower, 1), false)
 	slow(&o.Profile, cmp.Or(s.SlowerGPU, 1), true)
 	slowPrefill(&o.Profile.Step, cmp.Or(s.Prefill, 1))
-	w.Concurrency, w.Seed = s.Concurrency, s.Draws
+	w.Level, w.Seed = api.AtConversations(s.Concurrency), s.Draws
 	w.Openings, w.Turns = cmp.Or(s.Openings, w.Openings), cmp.Or(s.Turns, w.Turns)
 	if s.Ramped {
 		w.RampedStart = int64(s.Concurrency)

@@ -183,13 +183,6 @@ describe('the curves', () => {
   const curves = (rows_: BaselineRow[], all = true) =>
     toCurves(toBenchmark({ baseline: { ...recorded, rows: rows_ }, settings: settings(), all }), settings());
 
-  it('are beside the tables, one for each recorded metric', async () => {
-    await show();
-    const names = screen.getAllByRole('img').map((img) => img.getAttribute('aria-label'));
-    expect(names.map((name) => name?.split(' by ')[0])).toEqual(['TTFT p95, ms', 'Output tokens/s']);
-    expect(names[0]).toMatch(/at most [\d,.]+; last .*; SLO 600$/);
-  });
-
   it('have the recorded value of each level, with gaps where there is none, and their objective', () => {
     const [ttft, hits] = curves([
       row(60, 'kv', { ttft: { p95: 0.4 }, kv_hit_ratio: 0.99 }),

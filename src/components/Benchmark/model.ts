@@ -1,6 +1,7 @@
 import type { ChartLine, Drawing, Point } from '../Chart';
 import {
   figures,
+  times,
   type Baseline,
   type BaselineRow,
   type Improvement,
@@ -9,6 +10,7 @@ import {
   type Settings,
   type Slider,
   type Speculation,
+  type TimeKey,
 } from '../../client';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { improvement, type Format } from '../../lib/format';
@@ -86,7 +88,7 @@ interface MetricInfo extends RowFigure, Metric {
 }
 
 /** A latency as it is recorded: with one decimal. The unit stands in the head. */
-function latency(key: 'ttft' | 'tpot' | 'latency', quantile: 'p50' | 'p95'): MetricInfo {
+function latency(key: TimeKey, quantile: 'p50' | 'p95'): MetricInfo {
   const figure = timeFigure(key, quantile);
   return { ...figure, name: figure.heading, kind: 'latency', format: { ...figure.format, decimals: 1 } };
 }
@@ -190,13 +192,10 @@ export function liveValues(lane: LaneSnapshot | undefined): LiveValues | undefin
     return undefined;
   }
   const { state, baseline } = lane;
-  const { ttft, tpot, latency } = baseline.live;
   const all = {
-    ttft_p50: ttft.p50,
-    ttft_p95: ttft.p95,
-    tpot_p95: tpot.p95,
-    latency_p50: latency.p50,
-    latency_p95: latency.p95,
+    ...Object.fromEntries(
+      times.flatMap((key) => (['p50', 'p95'] as const).map((p) => [`${key}_${p}`, baseline.live[key][p]]))
+    ),
     output_tokens_per_second: baseline.live_output_tokens_per_second,
     requests_per_second: baseline.live_requests_per_second,
     kv_hit_ratio: baseline.live_kv_hit_ratio,

@@ -1,7 +1,7 @@
-import type { ClientHealth, Column, Comparison, LaneSnapshot } from '../../client';
+import { times, type ClientHealth, type Column, type Comparison, type LaneSnapshot } from '../../client';
 import { toCsv, type CsvValue } from '../../lib/csv';
 import type { Known } from '../../lib/known';
-import { latency, metrics, quantiles, rate, type Figure } from './model';
+import { latency, quantiles, rate, type Figure } from './model';
 
 /** The input of an export of a comparison. */
 export interface Exported {
@@ -40,7 +40,7 @@ type Cells = [figure: string, quantile: string, unit: string];
 
 /** All figures, with their cells. */
 const figures: Array<[Cells, Figure]> = [
-  ...metrics.flatMap((key) =>
+  ...times.flatMap((key) =>
     quantiles.map((quantile): [Cells, Figure] => [[key, quantile, 'seconds'], latency(key, quantile)])
   ),
   [['output_tokens_per_second', '', 'tokens/s'], rate('output_tokens_per_second')],

@@ -1,4 +1,12 @@
-import { figures, type Column, type Comparison, type LaneSnapshot, type Settings } from '../../client';
+import {
+  figures,
+  times,
+  type Column,
+  type Comparison,
+  type LaneSnapshot,
+  type Settings,
+  type TimeKey,
+} from '../../client';
 import { figureFormats } from '../../lib/figures';
 import { milliseconds, MS, number, PERCENT, span, type Format } from '../../lib/format';
 import { changeText, isDecided, verdictText } from '../../lib/outcome';
@@ -110,13 +118,10 @@ interface Input extends Hidden {
   time: string;
 }
 
-type Metric = 'ttft' | 'tpot' | 'itl' | 'latency';
 type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
 type Quantile = 'p50' | 'p95';
 type Found = Column[Rate];
 
-/** The latencies, in the order of the tables. */
-export const metrics: Metric[] = ['ttft', 'tpot', 'itl', 'latency'];
 /** The percentiles of each. */
 export const quantiles: Quantile[] = ['p50', 'p95'];
 const RECORDED_MS: Format = { ...MS, decimals: 1 };
@@ -146,7 +151,7 @@ export interface Figure {
 }
 
 /** Returns a percentile of a latency. */
-export function latency(key: Metric, quantile: Quantile): Figure {
+export function latency(key: TimeKey, quantile: Quantile): Figure {
   const { name, slo, bothWays } = figures[key];
   const format = figureFormats[key];
   return {
@@ -204,7 +209,7 @@ export function toModel(input: Input): Model {
   const latencies = tableOf(
     input,
     columns,
-    metrics.map((metric) => quantiles.map((quantile) => latency(metric, quantile))),
+    times.map((time) => quantiles.map((quantile) => latency(time, quantile))),
     quantiles
   );
   const rateModel = tableOf(

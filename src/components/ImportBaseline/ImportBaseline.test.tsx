@@ -5,7 +5,7 @@ import { Problem, type Baseline } from '../../client';
 import { violations } from '../../test/axe';
 import { emptyRow, FakeClient, viewer } from '../../test/fixtures';
 import { renderWith, texts } from '../../test/render';
-import { answered, settled } from '../../test/settled';
+import { settled } from '../../test/settled';
 import { Baselines } from './Baselines';
 import { lineOf, nameOf, placeOf } from './file';
 import { ImportButton } from './ImportButton';
@@ -38,30 +38,6 @@ const enter = async (text: string) => {
 const CSV = 'concurrency,mode\n60,kv\n60,round_robin\n';
 
 describe('the import of a baseline', () => {
-  it('shows a preview before anything is stored', async () => {
-    const { client, container } = await show();
-    expect(button('Check')).toBeDisabled();
-    expect(button('Import')).toBeDisabled();
-    await enter(CSV);
-    await userEvent.type(name(), 'mine');
-    client.uploads.mockResolvedValue(mine);
-    await userEvent.click(button('Check'));
-    expect(client.uploads.mock.calls).toEqual([['/baselines?name=mine&dry_run=true', CSV, 'text/csv']]);
-    const read = within(await screen.findByRole('region', { name: 'Preview' }));
-    expect(read.getByText('As “mine”: 2 rows, level 60; TTFT.')).toBeInTheDocument();
-    expect(read.getByText('Deployment: GPU L40S.')).toBeInTheDocument();
-    expect(read.getByRole('table')).toHaveTextContent('660.0');
-    expect(screen.getByText('No errors. Nothing has been stored yet.')).toBeInTheDocument();
-    expect(await violations(container)).toEqual([]);
-
-    const asked = client.reads.mock.calls.length;
-    await userEvent.click(button('Import'));
-    expect(client.uploads).toHaveBeenLastCalledWith('/baselines?name=mine', CSV, 'text/csv');
-    expect(screen.getByText('Imported as “mine”.')).toBeInTheDocument();
-    await answered();
-    expect(client.reads.mock.calls.length).toBeGreaterThan(asked);
-  });
-
   it('requires another preview after each change', async () => {
     const { client } = await show();
     await enter(CSV);

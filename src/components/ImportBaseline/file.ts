@@ -1,4 +1,5 @@
-import type { Baseline, BaselineFile } from '../../client';
+import { times, type Baseline, type BaselineFile } from '../../client';
+import { inSentence } from '../../lib/figures';
 import { rangesOf } from '../../lib/level';
 
 /** The largest size of a file, in bytes, as limited by the API. */
@@ -48,11 +49,8 @@ export function summary({ rows }: Baseline): string {
   const has = (name: string, of: (row: Baseline['rows'][number]) => unknown) =>
     rows.some((row) => of(row)) ? [name] : [];
   const held = [
-    ...has('TTFT', ({ ttft }) => ttft.p50 ?? ttft.p95),
-    ...has('TPOT', ({ tpot }) => tpot.p50 ?? tpot.p95),
+    ...times.flatMap((key) => has(inSentence(key), (row) => row[key].p50 ?? row[key].p95)),
     ...has('derived TPOT', ({ tpot_derived }) => tpot_derived.p50 ?? tpot_derived.p95),
-    ...has('ITL', ({ itl }) => itl.p50 ?? itl.p95),
-    ...has('latency', ({ latency }) => latency.p50 ?? latency.p95),
     ...has('output tokens/s', (row) => row.output_tokens_per_second),
     ...has('requests/s', (row) => row.requests_per_second),
     ...has('KV hit rate', (row) => row.kv_hit_ratio),

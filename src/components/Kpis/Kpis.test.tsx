@@ -1,7 +1,7 @@
 import { act, screen, within } from '@testing-library/react';
 
 import { violations } from '../../test/axe';
-import { column, FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
+import { FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
 import { renderWith, texts } from '../../test/render';
 import { Kpis } from './Kpis';
 
@@ -43,20 +43,6 @@ describe('the key figures', () => {
     expect(card('Tokens/s')).toHaveTextContent('KV 2,817 recorded');
     expect(card('KV hit rate')).toHaveTextContent('RR 12.3 % recorded');
     expect(await violations(container)).toEqual([]);
-  });
-
-  it('name the origin of a recorded value, or that there is none', () => {
-    const columns = [
-      column({
-        requests_per_second: { lookup: 'not_recorded' },
-        output_tokens_per_second: { lookup: 'interpolated', value: 2700 },
-        kv_hit_ratio: { lookup: 'outside_range' },
-      }),
-    ];
-    show({ ...full, baseline: { columns } });
-    expect(card('Requests/s')).toHaveTextContent('RR — not recorded');
-    expect(card('Tokens/s')).toHaveTextContent('RR 2,700 interpolated');
-    expect(card('KV hit rate')).toHaveTextContent('RR — outside range');
   });
 
   it('name this target’s measurements as such', () => {

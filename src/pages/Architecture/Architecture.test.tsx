@@ -173,15 +173,6 @@ describe('the dots', () => {
     expect(steps()).toBe(1);
   });
 
-  it('are absent while the workload is stopped', async () => {
-    const { client } = await show(laneChange(3));
-    act(() => client.show(laneChange(3, { state: { running: false, phase: 'stopped' } })));
-    expect(traffic()).not.toBeInTheDocument();
-    hide(false);
-    expect(steps()).toBe(1);
-    expect(screen.getByText(/the workload is stopped/)).toBeInTheDocument();
-  });
-
   it('are absent where reduced motion is preferred', async () => {
     still(true);
     await show(laneChange(3));

@@ -135,7 +135,7 @@ describe('the form', () => {
     await click(startButton());
     const { title: _, ...usual } = defaults.trial;
     expect(booth.writes.mock.calls).toEqual([
-      ['POST', '/sweeps?lane=main', { ...usual, levels: [40], span_seconds: 5 }],
+      ['POST', '/sweeps?lane=main', { ...usual, levels: [40], span: 5 }],
     ]);
     expect(screen.queryByRole('form')).not.toBeInTheDocument();
   });
@@ -167,11 +167,11 @@ describe('the form', () => {
 
   it('shows the load generator’s refusal at its field, unfolded', async () => {
     const booth = new Booth();
-    booth.refusal = new Problem(422, 'span_seconds: 60 is too short here', 'span_seconds', 'from 90');
+    booth.refusal = new Problem(422, 'span: 60 is too short here', 'span', 'from 90');
     await show(booth);
     expect(screen.queryByRole('textbox', { name: /^Span length/ })).not.toBeInTheDocument();
     await click(startButton());
-    expect(screen.getByText('span_seconds: 60 is too short here')).toBeInTheDocument();
+    expect(screen.getByText('span: 60 is too short here')).toBeInTheDocument();
     expect(screen.getByRole('textbox', { name: /^Span length/ })).toBeInTheDocument();
     booth.refusal = new Problem(409, 'a mode change is in progress');
     type('Span length', '90');

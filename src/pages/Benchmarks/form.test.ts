@@ -26,14 +26,14 @@ describe.each(['trial', 'sweep', 'capacity'] as const)('the form of a %s', (kind
 
 it('has differences in per cent, of shares in points, objectives in milliseconds and times in minutes', () => {
   const values = defaultsOf(defaults.trial);
-  expect(values).toMatchObject({ smallest: '5', 'slo.ttft': '600', 'slo.tpot': '60', max_seconds: '60' });
+  expect(values).toMatchObject({ smallest: '5', 'slo.ttft': '600', 'slo.tpot': '60', max_time: '60' });
   const smallest = fieldsOf('trial').find(({ name }) => name === 'smallest')!;
   expect(unitOf(smallest, values)).toBe('%');
   expect(unitOf(smallest, { ...values, primary: 'goodput' })).toBe('points');
-  expect(toRequest('trial', { ...values, smallest: '7.5', 'slo.ttft': '450', max_seconds: '12.5' })).toMatchObject({
+  expect(toRequest('trial', { ...values, smallest: '7.5', 'slo.ttft': '450', max_time: '12.5' })).toMatchObject({
     smallest: 0.075,
     slo: { ttft: 0.45, tpot: 0.06 },
-    max_seconds: 750,
+    max_time: 750,
   });
 });
 

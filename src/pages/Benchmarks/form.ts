@@ -26,11 +26,11 @@ export type FieldName =
   | 'smallest'
   | 'repeats'
   | 'order'
-  | 'warm_up_seconds'
-  | 'span_seconds'
+  | 'warm_up'
+  | 'span'
   | 'snapshots'
   | 'resolution'
-  | 'max_seconds'
+  | 'max_time'
   | 'together'
   | 'caches'
   | 'slo.ttft'
@@ -103,14 +103,14 @@ const fields: Field[] = [
     help: 'With an even number of repeats, each mode runs equally often on both lanes.',
   }),
   field('caches', 'Caches', 'caches', ['trial']),
-  field('warm_up_seconds', 'Warm-up', 'number', ['sweep', 'trial'], {
+  field('warm_up', 'Warm-up', 'number', ['sweep', 'trial'], {
     more: true,
     unit: 's',
     help:
       'Sweep: from full concurrency until a span starts counting. Trial: what does not count at least, after the ' +
       'initial conversations of a span have ended or at the beginning of a slot.',
   }),
-  field('span_seconds', 'Span length', 'number', all, {
+  field('span', 'Span length', 'number', all, {
     more: true,
     unit: 's',
     help: 'A span counts for at least this long and at least five times the median latency.',
@@ -120,7 +120,7 @@ const fields: Field[] = [
     whole: true,
     help: 'Number of 60 s windows whose percentiles are averaged.',
   }),
-  field('max_seconds', 'At most', 'number', ['trial', 'capacity'], {
+  field('max_time', 'At most', 'number', ['trial', 'capacity'], {
     more: true,
     factor: 1 / MINUTE,
     unit: 'min',
@@ -412,9 +412,9 @@ export function unitOf({ name, unit }: Field, values: Values): string | undefine
 
 /** Returns the duration, computed from the request alone. */
 export function durationText(request: SweepRequest): string {
-  const { kind, levels = [], modes = [], repeats = 1, warm_up_seconds: warm = 0, span_seconds: counted = 0 } = request;
+  const { kind, levels = [], modes = [], repeats = 1, warm_up: warm = 0, span: counted = 0 } = request;
   if (kind !== 'sweep') {
-    return `At most ${span(request.max_seconds ?? 0)}; it ends automatically once decided.`;
+    return `At most ${span(request.max_time ?? 0)}; it ends automatically once decided.`;
   }
   const spans = levels.length * modes.length * repeats;
   const each = warm + counted;

@@ -50,7 +50,7 @@ it('writes a line for each turn, with its messages', () => {
   const text = turnsCsv(conversation(7, { turns: [turn(1), turn(2, { assistant_message: said })] }));
   const [heads, first] = lines(text);
   expect(heads.split(',')).toHaveLength(first.split(',').length);
-  expect(first).toContain('main-run-7,1,main-run-7-1,3,120,kv,off,true,ok,');
+  expect(first).toContain('main,main-run-7,1,main-run-7-1,3,120,,kv,off,true,ok,');
   expect(text).toContain('Question 2,"First,\n""second"""\r\n');
   expect(lines(turnsCsv(conversation(8)))).toHaveLength(1);
 });

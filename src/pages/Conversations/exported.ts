@@ -1,4 +1,4 @@
-import { limits, listConversations, type Client, type Conversation } from '../../client';
+import { limits, listConversations, turnFields, type Client, type Conversation } from '../../client';
 import { toCsv } from '../../lib/csv';
 import { hitRate, workersIn } from './figures';
 import type { Filter } from './useConversations';
@@ -33,37 +33,7 @@ export function conversationsCsv(conversations: Conversation[]): string {
 }
 
 /** The columns of a turn's line: its measurements and its messages. Times are in seconds. */
-const turnNames = [
-  'conversation',
-  'number',
-  'request_id',
-  'step',
-  'concurrency',
-  'mode',
-  'speculation',
-  'counted',
-  'status',
-  'error_class',
-  'error_message',
-  'started',
-  'ended',
-  'ttft',
-  'tpot',
-  'itl_p50',
-  'itl_p95',
-  'itl_estimated',
-  'latency',
-  'late',
-  'prompt_tokens',
-  'cached_tokens',
-  'output_tokens',
-  'token_source',
-  'finish_reason',
-  'worker',
-  'predicted_ratio',
-  'user_message',
-  'assistant_message',
-] as const;
+const turnNames = [...turnFields, 'user_message', 'assistant_message'] as const;
 
 /** Writes a line for each turn of a conversation that has ended. */
 export function turnsCsv({ turns = [] }: Conversation): string {

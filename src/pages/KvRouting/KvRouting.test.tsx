@@ -151,12 +151,6 @@ describe('a target that does not report its decisions', () => {
 });
 
 describe('the prefix tree', () => {
-  it('shows a conversation in progress, turn by turn', async () => {
-    await show();
-    expect(await screen.findByText('Turn 4: to come')).toBeInTheDocument();
-    expect(screen.getByRole('link', { name: 'Conversation 7' })).toHaveAttribute('href', '/conversations/main-abc-7');
-  });
-
   it('shows the conversation of a pinned decision', async () => {
     const { client } = await show();
     await candidates();

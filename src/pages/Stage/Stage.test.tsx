@@ -257,7 +257,7 @@ describe('the keys', () => {
       [
         'POST',
         '/sweeps?lane=main',
-        { kind: 'trial', title: 'On the stage', levels: [120], caches: 'warm', max_seconds: 600 },
+        { kind: 'trial', title: 'On the stage', levels: [120], caches: 'warm', max_time: 600 },
       ],
     ]);
     const sweep = sweepSummary();

@@ -180,7 +180,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
           modes: arms.length > 0 ? arms : undefined,
           levels: [state.concurrency.target],
           caches: 'warm',
-          max_seconds: STAGE_TRIAL_SECONDS,
+          max_time: STAGE_TRIAL_SECONDS,
         })
       );
       return undefined;

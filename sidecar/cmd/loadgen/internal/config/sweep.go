@@ -34,9 +34,9 @@ type (
 		Question string        `oneof:"best order" help:"What a trial of more than two arms answers: which one is the best, where an arm leaves once another is better, or how each two compare. Default: best."`
 		Primary  string        `oneof:"ttft_mean ttft_p95 ttft_p50 ttft_p95_turn2+ tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides; ttft_p95 takes several times as long, ttft_p95_turn2+ is of the second and later turns. Default: ttft_mean."`
 		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 percentage points for shares. Default: 0.05. The trial also ends once the difference is certain to be smaller."`
-		Span     time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
-		WarmUp   time.Duration `limit:"warm_up_seconds" help:"Minimum time that does not count after the initial conversations of a span have ended, or at the beginning of a slot. Default: as measured by the hit rate, or 30s of a slot."`
-		MaxTime  time.Duration `limit:"max_seconds" help:"Time limit, after which the trial ends undecided; two blocks must fit in, or one with earlier trials of the same arms. Default: 1h."`
+		Span     time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 1m."`
+		WarmUp   time.Duration `limit:"warm_up" help:"Minimum time that does not count after the initial conversations of a span have ended, or at the beginning of a slot. Default: as measured by the hit rate, or 30s of a slot."`
+		MaxTime  time.Duration `limit:"max_time" help:"Time limit, after which the trial ends undecided; two blocks must fit in, or one with earlier trials of the same arms. Default: 1h."`
 		Together bool          `negatable:"" help:"Run two arms at the same time, one on each lane; needs a twin. Default: yes if there is a twin."`
 		Like     string        `form:"path" placeholder:"FILE" help:"JSON report of a trial of the same arms on another machine, with the same concurrency, spans and workload. Its scatter counts, and the first look comes after the first block."`
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
@@ -45,8 +45,8 @@ type (
 		Levels    []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to measure, or rates, such as 2/s,4/s. Default: those of the slider."`
 		Modes     []string      `form:"way" placeholder:"MODE" help:"Modes, or names of arms, to measure. Default: all arms, else those of round_robin, kv and least_loaded that the driver can switch to."`
 		Repeats   int           `limit:"repeats" help:"Measured spans per level and mode. Default: 3."`
-		WarmUp    time.Duration `limit:"warm_up_seconds" help:"Minimum warm-up at full concurrency before a measured span. Default: 1m."`
-		Span      time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 5m."`
+		WarmUp    time.Duration `limit:"warm_up" help:"Minimum warm-up at full concurrency before a measured span. Default: 1m."`
+		Span      time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 5m."`
 		Snapshots int           `limit:"snapshots" help:"One-minute windows per span whose percentiles are averaged. Default: 3."`
 		Order     string        `oneof:"interleaved mode_after_mode" help:"Whether to alternate between the modes, so that drift affects all of them equally. Default: interleaved if switching is cheap."`
 		Together  bool          `negatable:"" help:"Run the two modes of a level at the same time, one on each lane, swapping lanes on every repeat; needs a twin. Default: one after the other on lane main."`
@@ -57,8 +57,8 @@ type (
 		Levels     []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to start with, at least two, or rates, such as 2/s,8/s. Default: some across the slider's range; none for rates."`
 		Modes      []string      `form:"way" placeholder:"MODE" help:"One or two modes, or names of arms. Default: the first two arms, else round_robin,kv."`
 		Resolution float64       `limit:"resolution" help:"Resolution of the result, in conversations or in those per second. Default: 8 conversations, or a twentieth of the range of the rates."`
-		Span       time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
-		MaxTime    time.Duration `limit:"max_seconds" help:"Time limit, after which the search ends with what it has found. Default: 6h."`
+		Span       time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 1m."`
+		MaxTime    time.Duration `limit:"max_time" help:"Time limit, after which the search ends with what it has found. Default: 6h."`
 		Anew       bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 )
@@ -273,12 +273,6 @@ func (c *Config) checkOutput() error {
 	return nil
 }
 
-// flagsOf are the flags of a request's fields whose names differ.
-var flagsOf = map[string]string{
-	"span_seconds": "span", "warm_up_seconds": "warm_up", "max_seconds": "max_time",
-	"modes.mode": "modes", "modes.speculation": "modes",
-}
-
 // Flag returns the name of a request's field on the command line.
 func (s *Sweep) Flag(field string) string {
 	if r := s.Request; field == "levels" && s.Command == Trial {
@@ -287,8 +281,8 @@ func (s *Sweep) Flag(field string) string {
 		}
 		return "concurrency"
 	}
-	if name, ok := flagsOf[field]; ok {
-		return name
+	if strings.HasPrefix(field, "modes.") {
+		return "modes"
 	}
 	return field // like.levels is the field levels of the report of like
 }
@@ -307,7 +301,7 @@ var inSeconds = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
 // Text returns a text on the values of a request's field as the command line has them: seconds are durations there.
 func (s *Sweep) Text(field, text string) string {
-	if !strings.HasSuffix(field, "_seconds") {
+	if api.SweepLimits[strings.TrimPrefix(field, "like.")].Unit != "seconds" {
 		return text
 	}
 	values, _, _ := strings.Cut(text, ":")
@@ -316,5 +310,5 @@ func (s *Sweep) Text(field, text string) string {
 		seconds, _ := strconv.ParseFloat(text, 64) // the pattern matches numbers only
 		return duration(seconds)
 	})
-	return strings.ReplaceAll(values, "span_seconds", s.Flag("span_seconds")) + reason
+	return values + reason
 }

@@ -132,10 +132,10 @@ func TestBadSweeps(t *testing.T) {
 func TestErrorsHaveDurations(t *testing.T) {
 	for allowed, want := range map[string]string{
 		"542 to 604800: a span counts for 60 s at least": "9m2s to 168h: a span counts for 60 s at least",
-		"span_seconds to 604800":                         "span to 168h",
+		"span to 604800": "span to 168h",
 	} {
 		s := Sweep{Command: Trial}
-		require.EqualError(t, s.Named(api.Refuse("max_seconds", 10., allowed)), "max_time: 10s is not allowed: "+want)
+		require.EqualError(t, s.Named(api.Refuse("max_time", 10., allowed)), "max_time: 10s is not allowed: "+want)
 	}
 }
 

@@ -1,0 +1,76 @@
+package closedloop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/arrival"
+)
+
+// atRate returns a loop of conversations of two turns of 100 tokens on one worker that come at a rate, and the moments
+// at which turns were sent, by conversation.
+func atRate(t *testing.T, rate float64, change func(*Workload)) (*Loop, map[int64][]time.Duration) {
+	p := sim.H200()
+	p.Workers = 1
+	w := Recorded()
+	w.Level, w.Turns, w.MaxTokens, w.Output = api.AtRate(rate), api.Range{Min: 2, Max: 2}, 100, nil
+	w.Arrivals, w.Burstiness = arrival.GapsPoisson, 1
+	change(&w)
+	l, err := New(sim.DefaultOptions(p), w)
+	require.NoError(t, err)
+	sent := map[int64][]time.Duration{}
+	l.OnAsk = func(turn *Turn, _ sim.Request) {
+		sent[turn.Conversation] = append(sent[turn.Conversation], l.Cluster.Now())
+	}
+	return l, sent
+}
+
+// Conversations begin exactly at the moments of the schedule, which a live load with the same seed has too, however
+// slow the cluster is. The load settles when the first conversation has ended.
+func TestRateKeepsToTheSchedule(t *testing.T) {
+	for name, rate := range map[string]float64{"sustained": .5, "overloaded": 20} {
+		l, sent := atRate(t, rate, func(*Workload) {})
+		assert.False(t, l.Settled(), name)
+		require.NoError(t, l.Run(5*time.Minute))
+		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: rate}, arrival.Schedule{Gaps: arrival.GapsPoisson, Burstiness: 1, Seed: 1})
+		assert.InEpsilon(t, 300*rate, len(sent), .2, name)
+		for k := range int64(len(sent)) {
+			require.Equal(t, schedule.Begin(arrival.State{}), sent[k][0], "conversation %d, %s", k, name)
+		}
+		assert.True(t, l.Settled(), name)
+		overloaded := 0.
+		if name == "overloaded" {
+			overloaded = 1
+		}
+		assert.Equal(t, overloaded, l.Recorded(0).Overloaded, name)
+	}
+}
+
+// Beyond the limit of turns in flight, arrivals and further turns are dropped and counted; those that are left keep
+// their moments.
+func TestRateDropsBeyondTheLimit(t *testing.T) {
+	full, all := atRate(t, 20, func(*Workload) {})
+	require.NoError(t, full.Run(time.Minute))
+	l, few := atRate(t, 20, func(w *Workload) { w.MaxInflight = 30 })
+	require.NoError(t, l.Run(time.Minute))
+	dropped := 0
+	for _, s := range l.Seconds() {
+		dropped += s.Dropped
+		assert.LessOrEqual(t, s.All, 30)
+	}
+	notSent := int(l.begun) - len(few)
+	for k, sent := range few {
+		assert.Equal(t, all[k][0], sent[0], "conversation %d", k)
+		if _, active := l.active[k]; len(sent) == 1 && !active {
+			notSent++
+		}
+	}
+	assert.Positive(t, notSent)
+	assert.Equal(t, notSent, dropped)
+	assert.Equal(t, 1., l.Recorded(0).Overloaded)
+}
