@@ -99,27 +99,25 @@ func (t *Trial) beyond(err float64) (arms []int) {
 	return arms
 }
 
-// decidable returns the verdict of a trial in which an arm is better, if no arm is beyond what it sustains: none yet
-// while that is suspected, and [Overloaded] once it is certain, or open when the time is over. An arm may seem better,
-// too, since it was left out in more blocks than another, in which it was slow.
+// decidable returns the verdict of a trial in which an arm is better: [Overloaded] where an arm certainly does not keep
+// up. While that is suspected, more blocks show it. The same holds for an arm that was left out in more blocks than
+// another, which are those in which it was slow.
 func (t *Trial) decidable(better int, verdict Verdict) Verdict {
 	if t.Plan.Level.Kind != api.Rate {
 		return verdict
 	}
-	t.Over = t.beyond(tolerated)
 	favored := slices.ContainsFunc(t.Plan.all(), func(other int) bool {
 		return t.overloads(better) > t.overloads(other)
 	})
-	switch {
-	case len(t.Over) > 0 || favored:
+	if t.Over = t.beyond(tolerated); len(t.Over) > 0 {
 		verdict = Overloaded
-	case len(t.beyond(suspected)) > 0:
-		used := 0.
+	} else if favored || len(t.beyond(suspected)) > 0 {
+		used := t.BlockSeconds() // with the next block
 		for i := range t.Blocks {
 			used += t.Blocks[i].Seconds
 		}
-		if verdict = Running; used+t.BlockSeconds() > t.Plan.MaxTime {
-			verdict = Overloaded
+		if verdict = Running; used > t.Plan.MaxTime {
+			verdict = TimeOver
 		}
 	}
 	t.Shown.Overload = t.overload()
@@ -141,7 +139,7 @@ func (t *Trial) grow(order []decide.Run) {
 
 // overload returns how far each arm keeps up with the rate; nil where all did in all blocks.
 func (t *Trial) overload() (all []api.TrialOverload) {
-	if len(t.Dropped)+len(t.beyond(suspected)) == 0 {
+	if len(t.Dropped)+len(t.Over) == 0 {
 		return nil
 	}
 	for _, arm := range t.Plan.all() {

@@ -57,7 +57,7 @@ func TestOverloadEndsTrial(t *testing.T) {
 // A single block in which a queue grows is left out, and its time counts. No arm is better before more blocks show that
 // all keep up, and never one that was left out more often than another.
 func TestOverloadInOneBlock(t *testing.T) {
-	for arm, want := range map[Arm]Verdict{ArmA: BBetter, ArmB: Overloaded} {
+	for arm, want := range map[Arm]Verdict{ArmA: BBetter, ArmB: TimeOver} {
 		trial := newTrial(t, func(p *Plan) { p.Level = api.AtRate(4) })
 		spans := drive(t, trial, .5, many, overloaded(0, 2, arm))
 		s := trial.State()

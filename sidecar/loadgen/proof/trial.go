@@ -567,7 +567,8 @@ func (t *Trial) look() {
 		return
 	}
 	s.Primary = &primary[0]
-	if Verdict(s.Verdict) == Overloaded || d.Verdict == decide.Better && Verdict(s.Verdict) == Running {
+	if held := []Verdict{Overloaded, Running, TimeOver}; d.Verdict == decide.Better &&
+		slices.Contains(held, Verdict(s.Verdict)) {
 		t.withdraw()
 	}
 	if d.Looks[len(d.Looks)-1].Blocks < s.Blocks {

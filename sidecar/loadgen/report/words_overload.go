@@ -34,9 +34,6 @@ func (r *Results) overloadVerdict(t *api.TrialState) string {
 	}
 	rate := api.LevelsInWords(r.Sweep.Request.Levels)
 	not, keep, open := by["does_not_keep_up"], by["keeps_up"], by["open"]
-	if len(not) == 0 {
-		return fmt.Sprintf("Nothing is better at %s: some queues grew without end, and it is open whose do.", rate)
-	}
 	text := fmt.Sprintf("%s %s with %s", join(not), keeps(len(not), false), rate)
 	if len(keep) > 0 {
 		text += fmt.Sprintf("; %s %s", join(keep), keeps(len(keep), true))

@@ -35,19 +35,10 @@ func (a *attempt) overloads(second float64, last bool) bool {
 	for n := int(second - a.record.seconds(a.start)); len(q.active) <= n; {
 		q.active = append(q.active, float64(pace.Actual))
 	}
-	n := len(q.active)
-	if !a.slot && q.filled == 0 && a.record.warmingUp() == 0 {
-		q.filled = n
-		q.look = n + max(leastLook, n/2)
-	}
-	early := q.look > 0 && n >= q.look
-	if early {
-		q.look = int(nextLook * float64(n))
-	}
 	switch {
 	case pace.Dropped > q.before:
 		a.overloaded = fmt.Sprintf("%d arrivals were dropped (max_inflight)", pace.Dropped-q.before)
-	case (early || last) && arrival.Grows(q.active[max(0, 2*q.filled-n):]):
+	case q.grows(!a.slot && a.record.warmingUp() == 0, last):
 		a.overloaded = fmt.Sprintf("the number of conversations in progress grew to %d without end", pace.Actual)
 	}
 	return a.overloaded != ""
@@ -63,6 +54,21 @@ func (a *attempt) growth(until float64) float64 {
 		return 0
 	}
 	return at(until) - at(a.from)
+}
+
+// grows reports whether the number of conversations in progress grows without end, where a look is due, as the last one
+// is. Growth until the conversations that began the load have ended is none.
+func (q *queue) grows(filled, last bool) bool {
+	n := len(q.active)
+	if filled && q.filled == 0 {
+		q.filled = n
+		q.look = n + max(leastLook, n/2)
+	}
+	early := q.look > 0 && n >= q.look
+	if early {
+		q.look = int(nextLook * float64(n))
+	}
+	return (early || last) && arrival.Grows(q.active[max(0, 2*q.filled-n):])
 }
 
 // awaits reports whether turns that count are still in flight at a rate. The arrivals go on meanwhile. After as much

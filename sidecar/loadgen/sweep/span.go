@@ -568,7 +568,7 @@ func lagErrors(lag *stats.Lag, row *api.BaselineRow) map[proof.Metric]float64 {
 }
 
 func (a *attempt) snapshots() int {
-	if n := a.sweep.request().Snapshots; n != nil {
+	if n := a.sweep.request().Snapshots; n != nil && a.overloaded == "" {
 		return *n
 	}
 	return 0

@@ -58,7 +58,7 @@ func (q *turnQueue) Pop() any {
 func (q queues) run(s proof.Span, trial, number int) proof.Result {
 	schedule := q.arrivals
 	schedule.Seed = s.Seed
-	arrivals, lengths := open.NewOpen(0, 0, q.rate(), schedule), rand.New(rand.NewPCG(s.Seed, 5))
+	arrivals, lengths := open.NewOpen(0, 0, open.Ramp{To: q.rate()}, schedule), rand.New(rand.NewPCG(s.Seed, 5))
 	chance := rand.New(rand.NewPCG(uint64(trial), uint64(number)))
 	mean := prefill
 	if s.Arm == proof.ArmB {
