@@ -121,6 +121,7 @@ func (t *Trial) decidable(better int, verdict Verdict) Verdict {
 		}
 	}
 	t.Shown.Overload = t.overload()
+	t.held = slices.Contains([]Verdict{Overloaded, Running, TimeOver}, verdict)
 	return verdict
 }
 
@@ -173,6 +174,7 @@ func (t *Trial) overloads(arm int) (blocks int) {
 
 // withdraw takes back what latencies show, where some arm does not keep up.
 func (t *Trial) withdraw() {
+	t.Shown.Final = nil
 	if t.Shown.Primary != nil {
 		t.Shown.Primary = withdrawn(*t.Shown.Primary)
 	}

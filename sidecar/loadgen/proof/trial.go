@@ -245,6 +245,7 @@ type Trial struct {
 	Shown    api.TrialState `json:"state"` // after the latest block
 
 	known decide.Boundaries
+	held  bool // the latest look would show a better arm, but some arm may not keep up
 }
 
 // Measured is a run of the block under way. What it says of times depends on the other runs of the block, whose slowest
@@ -453,7 +454,9 @@ func (t *Trial) complete() {
 	if order := t.order(); len(t.Runs) == len(order) {
 		t.Blocks = append(t.Blocks, t.block(order))
 		t.grow(order)
-		t.look()
+		if t.look(); t.held {
+			t.withdraw()
+		}
 		t.Runs, t.Lost = []Measured{}, 0
 	}
 }
@@ -543,6 +546,7 @@ func (t *Trial) look() {
 	s := &t.Shown
 	s.Spans = t.measuredSpans(d.Succeeded)
 	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
+	t.held = false
 	s.Verdict, s.Succeeded = string(t.verdictOf(&d)), d.Succeeded
 	s.RunIn = t.settle()
 	if s.Detectable == nil && s.Blocks == 1 {
@@ -567,10 +571,6 @@ func (t *Trial) look() {
 		return
 	}
 	s.Primary = &primary[0]
-	if held := []Verdict{Overloaded, Running, TimeOver}; d.Verdict == decide.Better &&
-		slices.Contains(held, Verdict(s.Verdict)) {
-		t.withdraw()
-	}
 	if d.Looks[len(d.Looks)-1].Blocks < s.Blocks {
 		return // none was due
 	}

@@ -484,15 +484,21 @@ func (a *attempt) caches() (cold string, firsts *api.SweepFirstTurns) {
 	return cold, a.record.coldness(a.sweep.doc.Sweep.Workload.OpeningTokens)
 }
 
-// result computes the results of the span. The reason why it does not count is in the first one only, since the machine
-// has the final decision.
-func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
+// timed returns how long the span and its parts took, and what it shows of a queue.
+func (a *attempt) timed(until float64) proof.Result {
 	r := proof.Result{
 		Elapsed: a.record.seconds(time.Now()), RunIn: a.settled - a.begun, Overloaded: a.overloaded != "",
 	}
 	if a.open() {
 		r.Before, r.Growth = a.warm-a.record.seconds(a.start), a.growth(until)
 	}
+	return r
+}
+
+// result computes the results of the span. The reason why it does not count is in the first one only, since the machine
+// has the final decision.
+func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
+	r := a.timed(until)
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,
 		Level: a.span.Level, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
