@@ -21,8 +21,9 @@ type CapacityPlan struct {
 }
 
 // Capacity finds the highest level of each mode, a concurrency or a rate, at which the mode meets the SLOs for TTFT p95
-// and TPOT p95 there and at every lower tested level. For two modes it also finds their crossing: the level at which TTFT p95 of the
-// second mode stops or begins to be better. It is a state machine like [Trial], and its JSON is its whole state.
+// and TPOT p95 there and at every lower tested level. For two modes it also finds their crossing: the level at which
+// TTFT p95 of the second mode stops or begins to be better. It is a state machine like [Trial], and its JSON is its
+// whole state.
 //
 // Both questions ask for the first level that misses a limit. The limit is an SLO, or the order of the modes at the
 // lowest levels. Load makes no target faster, so the figures rise with the level. Isotonic regression over all spans

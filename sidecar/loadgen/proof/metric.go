@@ -58,10 +58,11 @@ var metrics = map[Metric]struct {
 	MeanTTFT: {"mean TTFT", baseline.Time}, TTFT95: {"TTFT p95", baseline.Time}, TTFT50: {"TTFT p50", baseline.Time},
 	LaterTTFT95: {"TTFT p95 from turn 2 on", baseline.Time}, TPOT95: {"TPOT p95", baseline.Time},
 	Throughput: {"throughput", baseline.Rate}, HitRate: {"KV cache hit rate", baseline.Share},
-	Goodput: {"goodput", baseline.Share}, GoodRate: {"turns per second within the SLOs", baseline.Rate}, AnswerTokens: {"output tokens per answer", baseline.Rate},
-	StopShare:   {"answers with finish reason stop", baseline.Share},
-	LengthShare: {"answers with finish reason length", baseline.Share},
-	firstThird:  {"", baseline.Share}, otherThirds: {"", baseline.Share}, afterEffect: {"", baseline.Share},
+	Goodput: {"goodput", baseline.Share}, GoodRate: {"turns per second within the SLOs", baseline.Rate},
+	AnswerTokens: {"output tokens per answer", baseline.Rate},
+	StopShare:    {"answers with finish reason stop", baseline.Share},
+	LengthShare:  {"answers with finish reason length", baseline.Share},
+	firstThird:   {"", baseline.Share}, otherThirds: {"", baseline.Share}, afterEffect: {"", baseline.Share},
 }
 
 // Name returns the metric's name in sentences.

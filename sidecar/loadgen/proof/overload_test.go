@@ -35,8 +35,16 @@ func TestOverloadEndsTrial(t *testing.T) {
 		change []func(Span, *Result)
 		want   map[api.TrialArm]string
 	}{
-		"B":    {4, []func(Span, *Result){overloaded(0, many, ArmB)}, map[api.TrialArm]string{"a": keepsUp, "b": doesNotKeepUp}},
-		"both": {4, []func(Span, *Result){overloaded(0, many, ArmA, ArmB)}, map[api.TrialArm]string{"a": doesNotKeepUp, "b": doesNotKeepUp}},
+		"B": {
+			4,
+			[]func(Span, *Result){overloaded(0, many, ArmB)},
+			map[api.TrialArm]string{"a": keepsUp, "b": doesNotKeepUp},
+		},
+		"both": {
+			4,
+			[]func(Span, *Result){overloaded(0, many, ArmA, ArmB)},
+			map[api.TrialArm]string{"a": doesNotKeepUp, "b": doesNotKeepUp},
+		},
 		"first B, then A": {
 			6,
 			[]func(Span, *Result){overloaded(0, 2, ArmB), overloaded(2, many, ArmA)},

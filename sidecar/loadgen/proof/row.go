@@ -78,7 +78,8 @@ func (r *Recording) shot(row *api.BaselineRow, snapshots int) {
 	})
 }
 
-// endedIn returns the figures of the turns that count between two times by their ends, and of the tokens that arrived between them.
+// endedIn returns the figures of the turns that count between two times by their ends, and of the tokens that arrived
+// between them.
 func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 	t := tally{seconds: to - from}
 	for i := range r.Turns {

@@ -128,7 +128,8 @@ func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 
 // concurrencyWords returns a warning if the concurrency, as the mean over the spans that count, differs from the
 // requested one by more than a tenth, and otherwise nil. A trial requests one level; of several, the highest counts.
-// Failed turns end their conversations, which no limit of the load generator's settings does. At a rate, it returns nil.
+// Failed turns end their conversations, which no limit of the load generator's settings does. It returns nil
+// at a rate.
 func (r *Results) concurrencyWords() []string {
 	if atRate(&r.Sweep.Request) {
 		return nil

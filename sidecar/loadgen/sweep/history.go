@@ -119,7 +119,7 @@ func (d *Desk) routes(r api.SweepRequest) (all []string) {
 }
 
 // leastBefore returns the minimum time in seconds before a span of a trial counts: what it took in earlier trials of
-// these arms on this target, with the same workload and level, else the openings at the start rate, or those of the first
+// these arms on this target, with the same workload and level, else the openings at the start rate, or the first
 // conversations at a rate. The lock is held.
 func (d *Desk) leastBefore(r api.SweepRequest) float64 {
 	shape, target, _ := d.opts.Lane.Describe(r.Levels[0])

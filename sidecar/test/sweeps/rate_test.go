@@ -132,7 +132,8 @@ func TestSwitchbackAtRate(t *testing.T) {
 func TestCapacityByRate(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		q := api.SweepRequest{
-			Kind: api.SweepCapacity, By: new(api.CapacityByRate), Levels: []api.Level{api.AtRate(1), api.AtRate(3), api.AtRate(6)},
+			Kind: api.SweepCapacity, By: new(api.CapacityByRate),
+			Levels: []api.Level{api.AtRate(1), api.AtRate(3), api.AtRate(6)},
 			Resolution: new(1.), Seconds: new(20.), MaxSeconds: new(1200.), Modes: []api.ModeState{{Mode: api.ModeKV}},
 		}
 		s := b.done(b.begun(q).ID)

@@ -55,7 +55,9 @@ func TestSweepRequests(t *testing.T) {
 			Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial, Levels: []api.Level{api.AtRate(2)}},
 		}},
 		{"sweep --levels=2/s,4.5/s", nil, Sweep{
-			Command: Levels, Request: api.SweepRequest{Kind: api.SweepLevels, Levels: []api.Level{api.AtRate(2), api.AtRate(4.5)}},
+			Command: Levels, Request: api.SweepRequest{
+				Kind: api.SweepLevels, Levels: []api.Level{api.AtRate(2), api.AtRate(4.5)},
+			},
 		}},
 		{"capacity --by=rate --levels=2/s,8/s --resolution=0.25", nil, Sweep{
 			Command: Capacity, Request: api.SweepRequest{
