@@ -26,7 +26,7 @@ func (s *blockSet) add(hash uint64) bool {
 	if hash < mostSmall {
 		isNew = s.addSmall(hash)
 	} else {
-		mixed := mix(hash)
+		mixed := Mix(hash)
 		isNew = s.shards[mixed%uint64(len(s.shards))].add(fingerprint(mixed))
 	}
 	if isNew {

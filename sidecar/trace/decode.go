@@ -28,6 +28,7 @@ type object struct {
 	// AIPerf's multi-turn form.
 	Session json.RawMessage `json:"session_id"`
 	Delay   *float64        `json:"delay"`
+	Whole   bool            `json:"whole"` // of [Writer]: the line has the whole prompt
 	Text    *string         `json:"text_input"`
 
 	// Bailian's form.
@@ -103,7 +104,7 @@ func flat(requests []nested) (all []nested) {
 func (o *object) weka(q nested) (*Record, *api.FieldError) {
 	r := newRecord(Weka)
 	r.Blocks, r.Model = q.HashIDs, string(q.Model)
-	r.Session = mix(0, text(string(o.ID)))
+	r.Session = Mix(0, text(string(o.ID)))
 	var c checks
 	if q.At == nil {
 		c.refuse("requests.t", "", "a number, the time of the request")
@@ -116,7 +117,7 @@ func (o *object) weka(q nested) (*Record, *api.FieldError) {
 	c.blocks("requests.hash_ids", r)
 	if o.Scope != "global" {
 		for i, id := range r.Blocks {
-			r.Blocks[i] = mix(r.Session, id)
+			r.Blocks[i] = Mix(r.Session, id)
 		}
 	}
 	return r, c.bad
@@ -167,7 +168,7 @@ func (o *object) mooncake(s scale) (*Record, *api.FieldError) {
 	if given(o.Chat) {
 		r.form = Bailian
 	}
-	r.BlockTokens, r.Blocks, r.Model = s.blockTokens, o.HashIDs, string(o.Model)
+	r.BlockTokens, r.Blocks, r.Model, r.whole = s.blockTokens, o.HashIDs, string(o.Model), o.Whole
 	var c checks
 	switch {
 	case o.Timestamp != nil:

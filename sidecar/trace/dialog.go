@@ -298,7 +298,7 @@ func (r *Reader) takeDialog(line []byte, form Form) {
 		unit = r.options.Unit
 	}
 	var c checks
-	session := cmp.Or(sessionOf(d.ID), mix(1, uint64(r.number), text(r.file)))
+	session := cmp.Or(sessionOf(d.ID), Mix(1, uint64(r.number), text(r.file)))
 	for i, turn := range d.Turns {
 		turn.Session = session
 		turn.moment = c.number("timestamp", turn.moment, inMilliseconds[unit])
@@ -334,9 +334,9 @@ func (r *Reader) tokenize(first *Record) {
 	var blocks []uint64
 	add := func(m Message) int {
 		ids := r.options.Tokenize(m.Text)
-		hash = mix(hash, text(m.Role))
+		hash = Mix(hash, text(m.Role))
 		for _, id := range ids {
-			hash = mix(hash, uint64(id))
+			hash = Mix(hash, uint64(id))
 			if tokens++; tokens%blockTokens == 0 {
 				blocks = append(blocks, hash)
 			}

@@ -98,9 +98,9 @@ func (s *selected) has(r *Record) bool {
 	}
 	id := r.Session
 	if id == 0 {
-		id = mix(uint64(r.Line), text(r.ID))
+		id = Mix(uint64(r.Line), text(r.ID))
 	}
-	return float64(mix(s.Seed, id))/math.MaxUint64 < s.Share
+	return float64(Mix(s.Seed, id))/math.MaxUint64 < s.Share
 }
 
 // Loop returns a stream that repeats another one, which open opens from its beginning; times is the number of
@@ -167,11 +167,11 @@ func (r *Record) salt(repetition int) {
 		return
 	}
 	if r.Session != 0 {
-		r.Session = mix(uint64(repetition), r.Session)
+		r.Session = Mix(uint64(repetition), r.Session)
 	}
 	salted := make([]uint64, len(r.Blocks)) // the turns of a session may share their blocks
 	for i, block := range r.Blocks {
-		salted[i] = mix(uint64(repetition), block)
+		salted[i] = Mix(uint64(repetition), block)
 	}
 	r.Blocks = salted
 }

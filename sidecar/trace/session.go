@@ -35,13 +35,13 @@ const (
 // conversation is a session whose lines contain only what each turn adds.
 type conversation struct {
 	last   *Record
-	pieces []piece // of the latest turn's prompt; nil if its line had all of it
+	pieces []Piece // of the latest turn's prompt; nil if its line had all of it
 }
 
-// piece is a run of a prompt's tokens. Pieces with the same id begin with the same tokens.
-type piece struct {
-	id     uint64
-	tokens int
+// Piece is a run of a prompt's tokens. Pieces with the same id begin with the same tokens.
+type Piece struct {
+	ID     uint64
+	Tokens int
 }
 
 // join sets a record's session and adds earlier turns to its prompt.
@@ -73,7 +73,7 @@ func (s *sessions) chat(r *Record, id string, turn int, o *object) *api.FieldErr
 		before, ok = s.oldChats[parent]
 	}
 	if !ok {
-		before = chatTurn{session: mix(0, text(parent))}
+		before = chatTurn{session: Mix(0, text(parent))}
 	}
 	if turn > 0 && turn <= before.turn {
 		return refuse("turn", turn, fmt.Sprintf("%d or more, after that of its parent, chat %s", before.turn+1, parent))
@@ -148,7 +148,7 @@ func (r *Reader) compose(record *Record, c *conversation) *api.FieldError {
 		return nil
 	}
 	full := before.Blocks[:min(len(before.Blocks), before.PromptTokens/before.BlockTokens)]
-	if len(full) > 0 && len(record.Blocks) >= len(full) && slices.Equal(record.Blocks[:len(full)], full) {
+	if record.whole || len(full) > 0 && len(record.Blocks) >= len(full) && slices.Equal(record.Blocks[:len(full)], full) {
 		c.pieces = nil
 		return nil
 	}
@@ -161,35 +161,35 @@ func (r *Reader) compose(record *Record, c *conversation) *api.FieldError {
 	if c.pieces == nil {
 		c.pieces = before.pieces()
 	}
-	id := mix(record.Session, uint64(before.Line), uint64(before.OutputTokens))
-	answer := piece{id, max(before.OutputTokens, 0)}
-	c.pieces = slices.Concat(c.pieces, []piece{answer}, record.pieces())
-	record.PromptTokens += before.PromptTokens + answer.tokens
-	record.Blocks = hashes(c.pieces, record.BlockTokens)
+	id := Mix(record.Session, uint64(before.Line), uint64(before.OutputTokens))
+	answer := Piece{id, max(before.OutputTokens, 0)}
+	c.pieces = slices.Concat(c.pieces, []Piece{answer}, record.pieces())
+	record.PromptTokens += before.PromptTokens + answer.Tokens
+	record.Blocks = Hashes(c.pieces, record.BlockTokens)
 	return nil
 }
 
 // pieces returns the pieces of a line's own prompt: its blocks, and the rest without a hash.
-func (r *Record) pieces() (all []piece) {
+func (r *Record) pieces() (all []Piece) {
 	left := r.PromptTokens
 	for _, id := range r.Blocks {
-		all = append(all, piece{id, min(r.BlockTokens, left)})
-		left -= all[len(all)-1].tokens
+		all = append(all, Piece{id, min(r.BlockTokens, left)})
+		left -= all[len(all)-1].Tokens
 	}
 	if left > 0 {
-		all = append(all, piece{mix(r.Session, uint64(r.Line)), left})
+		all = append(all, Piece{Mix(r.Session, uint64(r.Line)), left})
 	}
 	return all
 }
 
-// hashes returns the hashes of the full blocks of a prompt. As long as the blocks are whole pieces, their hashes are
+// Hashes returns the hashes of the full blocks of a prompt. As long as the blocks are whole pieces, their hashes are
 // the ids of the pieces, so that they match in other sessions.
-func hashes(pieces []piece, blockTokens int) (blocks []uint64) {
+func Hashes(pieces []Piece, blockTokens int) (blocks []uint64) {
 	offset := 0   // in pieces[0]
 	plain := true // all blocks so far are whole pieces
 	for last := uint64(0); ; {
-		if plain && len(pieces) > 0 && offset == 0 && pieces[0].tokens == blockTokens {
-			last = pieces[0].id
+		if plain && len(pieces) > 0 && offset == 0 && pieces[0].Tokens == blockTokens {
+			last = pieces[0].ID
 			blocks, pieces = append(blocks, last), pieces[1:]
 			continue
 		}
@@ -199,12 +199,12 @@ func hashes(pieces []piece, blockTokens int) (blocks []uint64) {
 			if len(pieces) == 0 {
 				return blocks
 			}
-			n := min(pieces[0].tokens-offset, left)
+			n := min(pieces[0].Tokens-offset, left)
 			if n > 0 {
-				hash = mix(hash, pieces[0].id, uint64(offset), uint64(n))
+				hash = Mix(hash, pieces[0].ID, uint64(offset), uint64(n))
 			}
 			offset, left = offset+n, left-n
-			if offset == pieces[0].tokens {
+			if offset == pieces[0].Tokens {
 				offset, pieces = 0, pieces[1:]
 			}
 		}
@@ -218,7 +218,7 @@ func sessionOf(id string) uint64 {
 	if id == "" {
 		return 0
 	}
-	return mix(0, text(id))
+	return Mix(0, text(id))
 }
 
 func text(s string) uint64 {
@@ -227,8 +227,8 @@ func text(s string) uint64 {
 	return h.Sum64()
 }
 
-// mix hashes numbers. The result is never 0.
-func mix(numbers ...uint64) uint64 {
+// Mix hashes numbers. The result is never 0.
+func Mix(numbers ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, n := range numbers {
 		h ^= n

@@ -229,7 +229,7 @@ func TestBlockSet(t *testing.T) {
 	for i := range 200_000 {
 		hash := random.Uint64N(100_000)
 		if i%2 == 0 {
-			hash = mix(hash)
+			hash = Mix(hash)
 		}
 		require.Equal(t, !reference[hash], s.add(hash))
 		reference[hash] = true

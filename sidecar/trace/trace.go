@@ -61,9 +61,11 @@ type Record struct {
 	// blocks, and possibly one of the rest. BlockTokens is 0 if they are unknown.
 	Blocks      []uint64
 	BlockTokens int
-	Session     uint64 // 0 if the trace has none
-	Turn        int    // number of the turn in its session, from 1; 0 without a session
-	Repetition  int    // number of the repetition of the trace, from 0, see [Loop]
+	// Computed are the hashes of the full blocks of prompt and answer that the engine computes; nil if unknown.
+	Computed   []uint64
+	Session    uint64 // 0 if the trace has none
+	Turn       int    // number of the turn in its session, from 1; 0 without a session
+	Repetition int    // number of the repetition of the trace, from 0, see [Loop]
 
 	// Messages are what the turn adds to the texts of its session, without the answers to earlier turns, or the whole
 	// prompt of a request that is not the Next of another. They are nil if the trace has no texts.
@@ -86,6 +88,7 @@ type Record struct {
 	untimed bool    // it has no moment
 	follows bool    // it is the Next of another record
 	given   bool    // it was returned by Reader.Next
+	whole   bool    // its line has the whole prompt
 }
 
 // newRecord returns a record without known values.
@@ -154,7 +157,7 @@ func (r *Record) fill(n int) {
 	r.BlockTokens = n
 	r.Blocks = make([]uint64, r.PromptTokens/n)
 	for i := range r.Blocks {
-		r.Blocks[i] = mix(uint64(r.Line), r.Session, uint64(i))
+		r.Blocks[i] = Mix(uint64(r.Line), r.Session, uint64(i))
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster/router"
@@ -110,7 +108,7 @@ func (e *exam) chat(l lane, found **router.Router, remarks *[]router.Remark) (*c
 // short sends a request for a short answer.
 func short(ctx context.Context, client *chat.Client, prompt string) (chat.Result, error) {
 	r := client.Do(ctx, chat.Request{
-		Messages:  []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: prompt}},
+		Messages:  []chat.Message{{Role: chat.RoleUser, Text: prompt}},
 		MaxTokens: probeTokens,
 	})
 	switch {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
@@ -64,7 +63,7 @@ arms:
 	} {
 		require.NoError(t, s.Redirect(t.Context(), arm, 1))
 		require.Equal(t, arm, s.InUse())
-		hello := []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}}
+		hello := []chat.Message{{Role: chat.RoleUser, Text: "Hello."}}
 		r := s.Do(t.Context(), chat.Request{Messages: hello, Conversation: "c1", MaxTokens: 1})
 		require.True(t, r.OK(), r.Err)
 		require.Equal(t, want, got[len(got)-1], arm)

@@ -50,9 +50,10 @@ type generator struct {
 	texts  *source.Reader // nil: the built-in articles
 	// openings is their length in tokens; see [corpus.Corpus.Sized].
 	openings int
-	lane     *lane.Lane // main
-	sides    []*side    // main, and the twin where there is one
-	twins    *twin.Desk // nil: there is one lane
+	plan     *workload.Plan // nil: the conversations are about texts
+	lane     *lane.Lane     // main
+	sides    []*side        // main, and the twin where there is one
+	twins    *twin.Desk     // nil: there is one lane
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
 	question *question      // nil: the command line requests no sweep
@@ -105,6 +106,9 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		whatif: desk, log: log,
 	}
 	var err error
+	if g.plan, err = openPlan(ctx, conf); err != nil {
+		return nil, err
+	}
 	if g.sides, err = g.newSides(ctx, conf, address); err != nil {
 		return nil, err
 	}
@@ -606,9 +610,13 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		ModeChanged:  func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
 		Cluster:      s.watcher.Current, SharesMetrics: s.conf.SharesMetrics, Shadow: s.conf.Routers.Enabled,
 		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
-		RampedStart: s.conf.Duration <= 0 && s.conf.Requests <= 0,
+		RampedStart: !s.conf.Ends() && g.plan == nil,
+		Plan:        g.plan,
 		Turns:       int64(s.conf.Requests),
-		FreshTexts:  s.conf.Caches != "kept" && (s.conf.Duration > 0 || s.conf.Requests > 0),
+		FreshTexts:  s.conf.Caches != "kept" && s.conf.Ends(),
+	}
+	if level, ok := g.planLevel(); ok && !s.conf.LevelGiven {
+		l.Settings.Level = level
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status

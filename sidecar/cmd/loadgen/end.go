@@ -93,11 +93,11 @@ func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.
 
 // bounded reports whether the run has a limit of its own, or conditions to check at its end.
 func (e *endOf) bounded() bool {
-	return e.conf.Duration > 0 || e.conf.Requests > 0 || len(e.conf.FailIf) > 0 || len(e.conf.Output) > 0
+	return e.conf.Ends() || len(e.conf.FailIf) > 0 || len(e.conf.Output) > 0
 }
 
-// wait returns when the run ends: by its duration, its number of requests, an operator, where it has one of these two
-// limits, or the end of ctx.
+// wait returns when the run ends: by its duration, its number of requests, the end of its traffic, an operator, where
+// it has one of these limits, or the end of ctx.
 func (e *endOf) wait(ctx context.Context) report.Cause {
 	look, second := time.NewTicker(lookEvery), time.NewTicker(time.Second)
 	defer look.Stop()
@@ -115,7 +115,7 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 				}
 			}
 		case now := <-look.C:
-			if e.conf.Duration <= 0 && e.conf.Requests <= 0 {
+			if !e.conf.Ends() {
 				continue
 			}
 			state := e.lane.State()
@@ -125,6 +125,8 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 				return report.ByDuration
 			case e.conf.Requests > 0 && e.allSent():
 				return report.ByRequests
+			case !e.begun.IsZero() && state.Phase == api.PhaseStopped && e.lane.TrafficEnded():
+				return report.ByTraffic
 			case !e.begun.IsZero() && state.Phase == api.PhaseStopped:
 				return report.ByOperator
 			}

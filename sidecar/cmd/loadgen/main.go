@@ -156,7 +156,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	starting()
 	log.Info("load generator started", "address", scheme(conf)+"://"+l.Addr().String(), "target", conf.Target.URL,
 		"open_files", files.limit, "most_conversations", files.conversations)
-	if conf.Start || conf.Duration > 0 || conf.Requests > 0 {
+	if conf.Start || conf.Ends() {
 		g.lane.DetectMode(work)
 		if _, err := g.lane.Start(work, "command line", api.StartRequest{}); err != nil {
 			log.Error("the workload could not be started", "error", err)

@@ -54,6 +54,7 @@ func targetOptions(conf *config.Config) members.TargetOptions {
 		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens,
 		Priority: conf.Request.PriorityText(), Routing: conf.Routing(),
 		TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
+		Planned:  conf.Planned(),
 		Settings: t.Settings,
 	}
 }
@@ -63,7 +64,7 @@ func chatOptions(o members.TargetOptions, key config.Secret, opened chat.Access)
 	opened.CA = o.CA
 	options := chat.Options{
 		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields,
-		MinTokens: o.MinTokens, Priority: o.Priority, Settings: o.Settings,
+		MinTokens: o.MinTokens, Planned: o.Planned, Priority: o.Priority, Settings: o.Settings,
 	}
 	return options, setRouting(&options, o.Routing)
 }

@@ -23,6 +23,9 @@ const recordTimeout = 30 * time.Second
 // record writes the API's answers of a load generator into a file. The error is a notStarted where there is nothing to
 // record.
 func record(ctx context.Context, conf *config.Config, stderr io.Writer) error {
+	if len(conf.Output) > 0 {
+		return recordTraffic(ctx, conf, stderr)
+	}
 	asked := conf.Record
 	client, err := api.NewClient(&http.Client{Timeout: recordTimeout}, asked.From, string(conf.Token))
 	if err != nil {

@@ -90,7 +90,7 @@ type progress struct {
 func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	var err error
 	if s.files, err = trace.Find(s.conf.File...); err != nil {
-		return nil, notStarted{unreadable(s.conf.File, err)}
+		return nil, notStarted{unreadable("file", s.conf.File, err)}
 	}
 	source, err := s.open("reading")
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	}
 	defer func() { _ = source.Close() }()
 	if source.first, err = source.Reader.Next(); err != nil {
-		return nil, notStarted{noRequest(s.files, source.Summary(), err)}
+		return nil, notStarted{noRequest("file", s.files, source.Summary(), err)}
 	}
 	if err := s.settings(source.first); err != nil {
 		return nil, notStarted{err}
@@ -188,20 +188,24 @@ func (s *shadowing) open(what string) (*requests, error) {
 }
 
 // unreadable returns the error for files that cannot be read.
-func unreadable(files []string, err error) error {
-	return api.Refuse("file", strings.Join(files, ", "), fmt.Sprintf("readable files (%v)", err))
+func unreadable(field string, files []string, err error) error {
+	return api.Refuse(field, strings.Join(files, ", "), fmt.Sprintf("readable files (%v)", err))
 }
 
 // noRequest returns why a trace has no request.
-func noRequest(files *trace.Files, summary trace.Summary, err error) error {
+func noRequest(field string, files *trace.Files, summary trace.Summary, err error) error {
 	if bad := new(api.FieldError); errors.As(err, &bad) { // of an option that the trace requires
-		allowed := fmt.Sprintf("%s (--%s)", bad.Allowed, strings.ReplaceAll(bad.Field, "_", "-"))
-		return &api.FieldError{Field: bad.Field, Value: bad.Value, Allowed: allowed}
+		name := bad.Field
+		if field == "trace" && (name == "block_tokens" || name == "time_unit") {
+			name = "trace_" + name
+		}
+		allowed := fmt.Sprintf("%s (--%s)", bad.Allowed, strings.ReplaceAll(name, "_", "-"))
+		return &api.FieldError{Field: name, Value: bad.Value, Allowed: allowed}
 	}
 	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("file: %s: %w", files, err)
+		return fmt.Errorf("%s: %s: %w", field, files, err)
 	}
-	all := []error{api.Refuse("file", files.String(),
+	all := []error{api.Refuse(field, files.String(),
 		fmt.Sprintf("a trace with requests; none of its %d lines is usable", summary.Lines))}
 	for _, n := range summary.Notes {
 		all = append(all, &n)

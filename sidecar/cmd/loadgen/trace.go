@@ -15,7 +15,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/trace"
 )
@@ -64,20 +63,17 @@ func readContents(ctx context.Context, conf *config.Config) (*traceContents, err
 	t := conf.Trace
 	files, err := trace.Find(t.File...)
 	if err != nil {
-		return nil, notStarted{unreadable(t.File, err)}
+		return nil, notStarted{unreadable("file", t.File, err)}
 	}
 	r, err := files.Open(trace.Options{
-		BlockTokens: t.BlockTokens, Unit: trace.Unit(t.TimeUnit), Disorder: t.Disorder, Strict: !t.TraceSkipInvalid,
-		Tokenize: func(text string) []uint {
-			ids, _, _ := corpus.Encoder().Encode(text) // fails as little as corpus.Tokens
-			return ids
-		},
+		BlockTokens: t.BlockTokens, Unit: trace.Unit(t.TimeUnit), Disorder: t.Disorder,
+		Strict: !conf.Traffic.TraceSkipInvalid, Tokenize: tokenize,
 	})
 	if err != nil {
 		return nil, notStarted{fmt.Errorf("file: %w", err)}
 	}
 	defer r.Close()
-	stream := t.Selection(conf.Seed).Of(untilDone{ctx, r})
+	stream := conf.Traffic.Selection(conf.Seed).Of(untilDone{ctx, r})
 	contents, err := trace.Describe(stream, trace.CacheSize{Blocks: t.CacheBlocks, Tokens: t.CacheTokens})
 	s := r.Summary()
 	note := new(trace.Note)
@@ -87,13 +83,11 @@ func readContents(ctx context.Context, conf *config.Config) (*traceContents, err
 	case errors.As(err, &note):
 		return nil, notStarted{fmt.Errorf("file: %s: %w (--trace-skip-invalid skips such lines)", files, err)}
 	case err != nil:
-		return nil, notStarted{noRequest(files, s, err)}
+		return nil, notStarted{noRequest("file", files, s, err)}
 	case s.Requests == 0:
-		return nil, notStarted{noRequest(files, s, io.EOF)}
+		return nil, notStarted{noRequest("file", files, s, io.EOF)}
 	case contents.Requests == 0:
-		return nil, notStarted{api.Refuse("file", files.String(),
-			fmt.Sprintf("a trace of which --trace-from, --trace-to and --trace-sessions leave a request; %d were read",
-				s.Requests))}
+		return nil, notStarted{nothingLeft("file", files, s)}
 	}
 	c := &traceContents{
 		Program: api.Program(), File: files.String(), Form: s.Form, Lines: s.Lines, Unused: s.Unused,

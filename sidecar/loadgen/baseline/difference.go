@@ -165,6 +165,7 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 		}
 		return
 	}
+	d.text("traffic", cmp.Or(is.Traffic, ofTexts), cmp.Or(was.Traffic, ofTexts), plain)
 	d.text("turns", turns(is.Turns), turns(was.Turns), plain)
 	d.text("max_tokens", count(is.MaxTokens), count(was.MaxTokens), plain)
 	d.text("openings", openings(is.Openings), openings(was.Openings), plain)
@@ -188,6 +189,9 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 // noFields describes requests without additional fields, which is how all requests were before there were such
 // settings.
 const noFields = "no further fields"
+
+// ofTexts describes conversations about the texts of a corpus, which all were before there was other traffic.
+const ofTexts = "conversations about texts"
 
 // asOthersEnd describes a number of conversations in progress, which all loads held before rates existed.
 const asOthersEnd = "as others end"

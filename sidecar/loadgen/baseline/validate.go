@@ -102,6 +102,7 @@ func validateWorkload(w api.WorkloadShape) error {
 		validateLine("workload.request", w.Request),
 		validateLine("workload.session", w.Session),
 		validateLine("workload.arrivals", w.Arrivals),
+		validateLine("workload.traffic", w.Traffic),
 		validateInt("workload.openings", *cmp.Or(w.Openings, new(int)), 0, maxCount),
 		validateValue("workload.output_tokens.mean", lengths.Mean, maxCount),
 		validateValue("workload.output_tokens.cv", lengths.CV, maxCount),

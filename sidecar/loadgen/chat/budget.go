@@ -3,8 +3,6 @@ package chat
 import (
 	"sync/atomic"
 	"unsafe"
-
-	openai "github.com/sashabaranov/go-openai"
 )
 
 // TextBudget limits the memory of answers: of those in progress with their chunks, of earlier ones that are part of a
@@ -28,9 +26,9 @@ const chunkMemory = garbage * int(unsafe.Sizeof(Chunk{}))
 func TextMemory(n int) int { return garbage * n }
 
 // requestMemory returns the memory of the history's answers in a request, in bytes.
-func requestMemory(messages []openai.ChatCompletionMessage) (n int) {
+func requestMemory(messages []Message) (n int) {
 	for i := range messages {
-		if messages[i].Role == openai.ChatMessageRoleAssistant {
+		if messages[i].Role == RoleAssistant {
 			n += historyMemory(messages[i : i+1])
 		}
 	}

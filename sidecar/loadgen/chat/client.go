@@ -19,9 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim/traffic"
 )
 
 // Options are the server and the timeouts of a [Client].
@@ -37,6 +36,9 @@ type Options struct {
 	// MinTokens is the minimum length of an answer in tokens, at most its limit; 0 sends none.
 	Fields    map[string]any
 	MinTokens int
+	// Planned prepares for requests of a plan: answers of exact lengths, and texts that are made of segments, for which
+	// probes ask the server's tokenizer.
+	Planned bool
 	// Priority is a whole number that Dynamo gets in nvext.agent_hints; empty sends none.
 	Priority string
 	// Instance returns the worker instance (decimal id) that a probe names; nil: probes name none.
@@ -78,6 +80,10 @@ type Recognized struct {
 	// not.
 	Worker string
 	Cached bool // the answer's usage had a count of cached tokens
+	// Tokenizer reports that the server's tokenizer has confirmed the words of made texts; see [Options].Planned.
+	Tokenizer bool
+	// ContextTokens is the length that prompt and answer may have together, as the list of models has it; 0 means unknown.
+	ContextTokens int
 }
 
 // Client sends requests to one server. It is safe for concurrent use.
@@ -88,11 +94,14 @@ type Client struct {
 	fresh  *http.Transport // a connection carries one request
 	ext    extensions
 	fields []byte // Options.Fields as JSON without the braces and without stream_options
+	// otherFields are fields without ignore_eos.
+	otherFields []byte
 	// streamOptions are those of Options.Fields.
 	streamOptions map[string]any
 	bundled       atomic.Int64 // answers with several tokens in a chunk since the last probe
 	probes        atomic.Int64
 	found         atomic.Pointer[Recognized]
+	words         atomic.Pointer[vocabulary] // of texts that are made
 }
 
 // New checks the options and returns a client. It sends nothing. The error is an [api.FieldError].
@@ -109,20 +118,32 @@ func New(opts Options) (*Client, error) {
 	setDefault(&opts.IdleTimeout, 4*time.Second)
 	c := &Client{opts: opts, base: base}
 	c.found.Store(new(Recognized))
+	c.words.Store(&bpeWords)
 	c.ext.setModel(opts.Model)
 	if own := maps.Clone(opts.Fields); len(own) > 0 {
 		c.streamOptions, _ = own[ExtStreamOptions].(map[string]any)
 		delete(own, ExtStreamOptions)
-		fields, err := json.Marshal(own)
+		if c.fields, err = jsonFields(own); err == nil {
+			delete(own, ExtExact)
+			c.otherFields, err = jsonFields(own)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("request.body: %w", err)
 		}
-		c.fields = fields[1 : len(fields)-1]
 	}
 	if c.kept, c.fresh, err = carriers(opts, base); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// jsonFields returns fields as JSON without the braces.
+func jsonFields(fields map[string]any) ([]byte, error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return text[1 : len(text)-1], nil
 }
 
 func setDefault(d *time.Duration, value time.Duration) {
@@ -162,6 +183,15 @@ func (c *Client) Recognized() Recognized { return *c.found.Load() }
 // Close closes the idle connections. Requests in progress end with their context.
 func (c *Client) Close() { c.kept.CloseIdleConnections() }
 
+// Message is a message of a prompt. The text of segments is made while the request is written.
+type Message = traffic.Message
+
+// The roles of a conversation.
+const (
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+)
+
 // Request is one turn to send.
 type Request struct {
 	ID string // becomes X-Request-Id, unless the server routes by it; empty sends none
@@ -169,8 +199,11 @@ type Request struct {
 	// [Result].Token of it. An empty one is not sent.
 	Conversation, Token string
 
-	Messages  []openai.ChatCompletionMessage
+	Messages  []Message
+	Model     string // empty: [Client.Model]
 	MaxTokens int
+	Exact     bool        // the answer is to have MaxTokens, where the server takes [ExtExact]
+	Salt      uint64      // requests with different ones have different texts of equal segments
 	Instance  string      // Dynamo's instance to pin the request to, decimal; empty leaves it to the router
 	Live      *Live       // filled while the answer streams; may be nil
 	OnChunk   func(n int) // called with the tokens of each content chunk, 1 if unknown; may be nil
@@ -265,7 +298,7 @@ func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body 
 	if err != nil {
 		return nil, err
 	}
-	req.ContentLength = int64(body.buf.Len())
+	req.ContentLength = int64(body.buf.Len() + body.made)
 	req.Header = http.Header{
 		"Content-Type": {"application/json"}, "Accept": {"text/event-stream"},
 		"User-Agent": {"kvbooth-loadgen"},
@@ -297,7 +330,19 @@ func (c *Client) authorize(req *http.Request) {
 
 // payload is a request's body. It returns its buffer to the pool once it is read, since most streams wait for tokens
 // and need not hold their conversation's history twice.
-type payload struct{ buf *bytes.Buffer }
+type payload struct {
+	buf   *bytes.Buffer
+	words *vocabulary
+	gaps  []gap // in the buffer, in order
+	made  int   // bytes of all texts in gaps
+	read  int   // bytes of the buffer that were read
+}
+
+// gap is a text that is made when the body is read.
+type gap struct {
+	at int // offset in the buffer
+	made
+}
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
@@ -305,16 +350,28 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 const maxPooled = 1 << 20
 
 func (c *Client) newPayload(req Request, used map[string]bool) (*payload, error) {
-	p := &payload{buf: buffers.Get().(*bytes.Buffer)}
+	p := &payload{buf: buffers.Get().(*bytes.Buffer), words: c.words.Load()}
 	p.buf.Reset()
-	return p, c.encode(p.buf, req, used)
+	return p, c.encode(p, req, used)
 }
 
 func (p *payload) Read(b []byte) (n int, err error) {
 	if p.buf == nil {
 		return 0, io.EOF
 	}
-	if n, err = p.buf.Read(b); err != nil {
+	if len(p.gaps) > 0 {
+		first := &p.gaps[0]
+		if first.at == p.read {
+			if n = first.fill(b); len(first.segments) == 0 {
+				p.gaps = p.gaps[1:]
+			}
+			return n, nil
+		}
+		b = b[:min(len(b), first.at-p.read)]
+	}
+	n, err = p.buf.Read(b)
+	p.read += n
+	if err != nil {
 		if p.buf.Cap() <= maxPooled {
 			buffers.Put(p.buf)
 		}
@@ -343,13 +400,9 @@ func headerValue(s string) string {
 // Models returns the models that the server lists.
 func (c *Client) Models(ctx context.Context) (ids []string, failure *Error) {
 	defer func() { c.nameField(failure) }()
-	address := c.base.JoinPath("models")
-	status, header, body, failure := c.get(ctx, address.String())
+	address, body, failure := c.listModels(ctx)
 	if failure != nil {
 		return nil, failure
-	}
-	if status != http.StatusOK {
-		return nil, statusError(status, header, excerpt(body), requested{path: address.Path})
 	}
 	var list struct {
 		Data []struct {
@@ -365,6 +418,35 @@ func (c *Client) Models(ctx context.Context) (ids []string, failure *Error) {
 		ids[i] = m.ID
 	}
 	return ids, nil
+}
+
+// contextTokens returns the context of the model in use by the server's list, 0 if it has none.
+func (c *Client) contextTokens(ctx context.Context) int {
+	_, body, _ := c.listModels(ctx)
+	var list struct {
+		Data []struct {
+			ID            string  `json:"id"`
+			MaxModelLen   float64 `json:"max_model_len"`  // vLLM, SGLang
+			ContextWindow float64 `json:"context_window"` // NVIDIA Dynamo
+		} `json:"data"`
+	}
+	_ = json.Unmarshal(body, &list) // a server without a list, or with another one, reports no context
+	for _, m := range list.Data {
+		if m.ID == c.Model() {
+			return int(cmp.Or(m.MaxModelLen, m.ContextWindow))
+		}
+	}
+	return 0
+}
+
+// listModels returns the server's list of models, as it is.
+func (c *Client) listModels(ctx context.Context) (address *url.URL, body []byte, failure *Error) {
+	address = c.base.JoinPath("models")
+	status, header, body, failure := c.get(ctx, address.String())
+	if failure == nil && status != http.StatusOK {
+		failure = statusError(status, header, excerpt(body), requested{path: address.Path})
+	}
+	return address, body, failure
 }
 
 // get sends a small request that is not measured, with the timeout of a connection.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +38,7 @@ func TestRequest(t *testing.T) {
 		o.Priority = "-5"
 	})
 	c.ext.set(map[string]bool{ExtStreamOptions: true, ExtNVExt: true}, 1)
-	history := append(hello(), openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant})
+	history := append(hello(), Message{Role: RoleAssistant})
 	r := c.Do(t.Context(), Request{ID: "42-3", Messages: history, MaxTokens: 830, Instance: "16549284283275536882"})
 	require.True(t, r.OK(), outcome(r))
 	in := <-got

@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -35,7 +34,7 @@ func closedPort(t *testing.T) string {
 
 // sendHuge sends a request that no socket's buffers can hold.
 func sendHuge(ctx context.Context, c *Client) Result {
-	history := []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: strings.Repeat("x", 16<<20)}}
+	history := []Message{{Role: RoleUser, Text: strings.Repeat("x", 16<<20)}}
 	return c.Do(ctx, Request{Messages: history})
 }
 

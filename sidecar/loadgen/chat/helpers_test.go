@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -292,8 +291,8 @@ func clientOf(t testing.TB, url string, change ...func(*Options)) *Client {
 	return c
 }
 
-func hello() []openai.ChatCompletionMessage {
-	return []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}}
+func hello() []Message {
+	return []Message{{Role: RoleUser, Text: "Hello."}}
 }
 
 // do sends one small request that must come back whole.

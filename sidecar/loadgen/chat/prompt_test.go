@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/require"
 )
 
@@ -63,7 +62,7 @@ func TestPromptBeforeTheFirstChunk(t *testing.T) {
 	c := clientOf(t, serve(t, always(answerOf(ids, event("a"), event("b"), doneEvent))).url)
 	var got []uint32
 	chunks := 0
-	long := []openai.ChatCompletionMessage{{Role: "user", Content: strings.Repeat("x", 7000)}}
+	long := []Message{{Role: "user", Text: strings.Repeat("x", 7000)}}
 	r := c.Do(t.Context(), Request{
 		Messages: long, MaxTokens: 9, OnChunk: func(int) { chunks++ },
 		OnPrompt: func(ids []uint32) {

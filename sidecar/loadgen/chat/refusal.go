@@ -138,7 +138,7 @@ func located(v any) (fields []string) {
 
 // fieldName matches the names of a probe's fields, in any spelling.
 var fieldName = regexp.MustCompile(`(?i)\b(?:annotations|token[_-]?ids|nv[_-]?ext|extra[_-]fields|extraFields|` +
-	`stream[_ -]?options|include[_-]?usage|max[_ -]?(?:(?:completion|output|new)[_ -]?)?tokens)\b`)
+	`stream[_ -]?options|include[_-]?usage|ignore[_-]?eos|min[_-]tokens|max[_ -]?(?:(?:completion|output|new)[_ -]?)?tokens)\b`)
 
 // fieldOf returns the field of a match of [fieldName].
 func fieldOf(name string) string {
@@ -147,6 +147,8 @@ func fieldOf(name string) string {
 		return ExtTokenIDs
 	case name == "nvext", name == "extrafields":
 		return ExtNVExt
+	case name == "ignoreeos", name == "mintokens":
+		return ExtExact
 	case strings.HasPrefix(name, "max"):
 		return fieldLimit
 	}

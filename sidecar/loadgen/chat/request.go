@@ -30,6 +30,10 @@ const (
 	ExtContinuousUsage = "continuous_usage_stats"
 )
 
+// ExtExact is ignore_eos with min_tokens, of vLLM, SGLang, TensorRT-LLM and Dynamo: an answer is as long as its limit.
+// It is sent with [Options].Planned.
+const ExtExact = "ignore_eos"
+
 // ExtMaxCompletionTokens replaces max_tokens if the server refuses it, as OpenAI does for its reasoning models.
 const ExtMaxCompletionTokens = "max_completion_tokens"
 
@@ -52,6 +56,7 @@ type wireRequest struct {
 
 	Messages  [0]int `json:"messages"` // stands for them; see [appendMessages]
 	MinTokens int    `json:"min_tokens,omitempty"`
+	IgnoreEOS bool   `json:"ignore_eos,omitempty"`
 	NVExt     *nvext `json:"nvext,omitempty"`
 }
 
@@ -102,9 +107,10 @@ func (e *extensions) probeLength() int {
 }
 
 // encode writes the request's JSON with the extensions in use and the fields of the options.
-func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) error {
+func (c *Client) encode(p *payload, req Request, used map[string]bool) error {
+	to := p.buf
 	w := wireRequest{
-		ChatCompletionRequest: openai.ChatCompletionRequest{Model: c.Model(), Stream: true},
+		ChatCompletionRequest: openai.ChatCompletionRequest{Model: cmp.Or(req.Model, c.Model()), Stream: true},
 	}
 	if used[ExtMaxCompletionTokens] {
 		w.MaxCompletionTokens = req.MaxTokens
@@ -114,6 +120,9 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 	w.MinTokens = c.opts.MinTokens
 	if req.MaxTokens > 0 {
 		w.MinTokens = min(w.MinTokens, req.MaxTokens)
+	}
+	if req.Exact && used[ExtExact] {
+		w.MinTokens, w.IgnoreEOS = req.MaxTokens, true
 	}
 	w.StreamOptions = c.streamOptions
 	if used[ExtStreamOptions] {
@@ -141,9 +150,13 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 	}
 	at := bytes.LastIndex(rest.Bytes(), []byte(noMessages))
 	to.Write(rest.Bytes()[:at])
-	appendMessages(to, req.Messages)
+	p.appendMessages(req)
 	to.Write(rest.Bytes()[at+len(noMessages):])
-	addFields(to, c.fields)
+	fields := c.fields
+	if w.IgnoreEOS {
+		fields = c.otherFields
+	}
+	addFields(to, fields)
 	if c.opts.Session.Kind == SessionBody && req.Conversation != "" {
 		field, err := json.Marshal(map[string]string{c.opts.Session.Name: req.Conversation})
 		if err != nil {
@@ -158,28 +171,38 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 const noMessages = `"messages":[]`
 
 // appendMessages writes the field messages. It encodes long texts in pieces, so that package json needs no buffer for a
-// whole history. Unlike the library, it writes an empty content, too; servers require one.
-func appendMessages(to *bytes.Buffer, messages []openai.ChatCompletionMessage) {
-	to.Grow(historyMemory(messages))
+// whole history, and leaves out texts of segments, which are made when the body is read. Unlike the library, it writes
+// an empty content, too; servers require one.
+func (p *payload) appendMessages(req Request) {
+	to := p.buf
+	to.Grow(historyMemory(req.Messages))
 	to.WriteString(`"messages":[`)
 	var piece jsonText
-	for i, m := range messages {
+	for i := range req.Messages {
+		m := &req.Messages[i]
 		if i > 0 {
 			to.WriteByte(',')
 		}
 		to.WriteString(`{"role":`)
 		piece.append(to, m.Role)
 		to.WriteString(`,"content":`)
-		piece.append(to, m.Content)
+		if len(m.Segments) > 0 {
+			to.WriteByte('"')
+			p.gaps = append(p.gaps, gap{to.Len(), made{p.words, req.Salt, m.Segments, 0}})
+			p.made += p.words.size(m.Segments)
+			to.WriteByte('"')
+		} else {
+			piece.append(to, m.Text)
+		}
 		to.WriteByte('}')
 	}
 	to.WriteByte(']')
 }
 
 // historyMemory returns the memory of messages in a request in bytes, with room for escapes.
-func historyMemory(messages []openai.ChatCompletionMessage) (n int) {
+func historyMemory(messages []Message) (n int) {
 	for i := range messages {
-		n += len(messages[i].Content) + len(messages[i].Content)/8 + 64
+		n += len(messages[i].Text) + len(messages[i].Text)/8 + 64
 	}
 	return n
 }
@@ -231,9 +254,7 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		return err
 	}
 	try := attempt{used: map[string]bool{ExtStreamOptions: true, ExtNVExt: true}, length: c.ext.probeLength()}
-	if c.opts.TokenIDs {
-		try.used[ExtTokenIDs] = true
-	}
+	try.used[ExtTokenIDs], try.used[ExtExact] = c.opts.TokenIDs, c.opts.Planned
 	for tries := 1; ; tries++ {
 		r, body, shown := c.probeWith(ctx, try)
 		if r.Cancelled { // by the caller, or one token took longer than every limit
@@ -291,6 +312,12 @@ func (c *Client) recognize(ctx context.Context, s shown) {
 		})
 	}
 	found.Worker, found.Cached = s.worker, s.usage != nil && s.usage.hasCached
+	if c.opts.Planned {
+		words := c.checkWords(ctx)
+		c.words.Store(words)
+		found.Tokenizer = words.confirmed
+		found.ContextTokens = c.contextTokens(ctx)
+	}
 	c.found.Store(&found)
 }
 
@@ -298,7 +325,7 @@ func (c *Client) recognize(ctx context.Context, s shown) {
 func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body string, has shown) {
 	req := Request{
 		ID: "kvbooth-probe", MaxTokens: try.length,
-		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}},
+		Messages: []Message{{Role: RoleUser, Text: "Hello."}}, Exact: true,
 	}
 	if try.used[ExtTokenIDs] {
 		req.OnPrompt = func([]uint32) { has.ids = true }
@@ -345,8 +372,8 @@ type attempt struct {
 	reason *Error // the first failure whose cause may be an extension
 }
 
-// mostAttempts limits the requests of one probe: three extensions, the name of the limit, and lengths.
-const mostAttempts = 12
+// mostAttempts limits the requests of one probe: four extensions, the name of the limit, and lengths.
+const mostAttempts = 13
 
 // after returns the attempt that follows a failed one; again is false if no other attempt can help.
 //
@@ -365,10 +392,11 @@ func (a attempt) after(r objection) (next attempt, again bool) {
 	case again:
 		return next, true
 	case r.isRefusal():
-		return next, next.lengthen(r.words) || next.drop(ExtTokenIDs) || next.drop(ExtNVExt) || next.drop(ExtStreamOptions)
+		return next, next.lengthen(r.words) || next.drop(ExtExact) || next.drop(ExtTokenIDs) ||
+			next.drop(ExtNVExt) || next.drop(ExtStreamOptions)
 	case r.mayBeRefusal():
 		next.reason = cmp.Or(a.reason, r.Error)
-		return next, next.drop(ExtNVExt) || next.drop(ExtStreamOptions)
+		return next, next.drop(ExtExact) || next.drop(ExtNVExt) || next.drop(ExtStreamOptions)
 	}
 	return next, false
 }

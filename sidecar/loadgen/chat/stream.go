@@ -17,8 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
 )
 
@@ -312,11 +310,11 @@ func isStream(contentType string) bool {
 
 // maxPromptIDs returns the maximum number of token ids of a prompt. A token has at least one byte, except for those
 // that a chat template adds to the messages.
-func maxPromptIDs(messages []openai.ChatCompletionMessage) int {
+func maxPromptIDs(messages []Message) int {
 	const template = 1 << 10
 	most := template
 	for i := range messages {
-		most += len(messages[i].Content) + template/16
+		most += len(messages[i].Text) + bpeWords.size(messages[i].Segments) + template/16
 	}
 	return most
 }

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -329,9 +328,9 @@ func TestTextBudget(t *testing.T) {
 	t.Parallel()
 	texts := NewTextBudget(1000)
 	ask := func(history int, chunks ...string) Result {
-		messages := []openai.ChatCompletionMessage{
-			{Role: openai.ChatMessageRoleUser, Content: strings.Repeat("u", 5000)},
-			{Role: openai.ChatMessageRoleAssistant, Content: strings.Repeat("a", history)},
+		messages := []Message{
+			{Role: RoleUser, Text: strings.Repeat("u", 5000)},
+			{Role: RoleAssistant, Text: strings.Repeat("a", history)},
 		}
 		var events []string
 		for _, text := range chunks {

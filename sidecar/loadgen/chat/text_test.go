@@ -10,7 +10,6 @@ import (
 	"time"
 	"weak"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -44,15 +43,16 @@ func TestLongTextsInRequests(t *testing.T) {
 		o.Fields = map[string]any{ExtStreamOptions: map[string]any{"messages": []int{}}}
 	})
 	for shift := range 5 {
-		history := []openai.ChatCompletionMessage{{Role: "user", Content: strings.Repeat("x", shift)}}
+		history := []Message{{Role: "user", Text: strings.Repeat("x", shift)}}
 		for _, text := range []string{"€", "😀", "\n\"<\u2028", "\xff\x80", "\x80", "word "} {
-			history[0].Content += strings.Repeat(text, 4000)
+			history[0].Text += strings.Repeat(text, 4000)
 		}
-		history = append(history, openai.ChatCompletionMessage{Role: "assistant", Content: history[0].Content})
-		var body bytes.Buffer
-		require.NoError(t, c.encode(&body, Request{Messages: history}, map[string]bool{ExtStreamOptions: true}))
+		history = append(history, Message{Role: "assistant", Text: history[0].Text})
+		p, err := c.newPayload(Request{Messages: history}, map[string]bool{ExtStreamOptions: true})
+		require.NoError(t, err)
+		body := p.buf
 		var got struct {
-			Messages      []openai.ChatCompletionMessage
+			Messages      []struct{ Role, Content string }
 			StreamOptions map[string]any `json:"stream_options"`
 		}
 		require.NoError(t, json.Unmarshal(body.Bytes(), &got))
@@ -60,7 +60,7 @@ func TestLongTextsInRequests(t *testing.T) {
 		for i := range got.Messages {
 			assert.Equal(t, history[i].Role, got.Messages[i].Role)
 			var whole jsonText
-			require.NoError(t, whole.encode(history[i].Content))
+			require.NoError(t, whole.encode(history[i].Text))
 			assert.True(t, bytes.Contains(body.Bytes(), bytes.TrimSpace(whole.Bytes())))
 		}
 		assert.Len(t, got.StreamOptions, 2)

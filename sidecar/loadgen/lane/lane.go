@@ -82,6 +82,8 @@ type Options struct {
 	FreshTexts bool
 	// Turns is the number of turns that a run sends, except those of spans; 0: no limit.
 	Turns int64
+	// Plan is the traffic of each run in place of conversations about the corpus; nil: there is none.
+	Plan *workload.Plan
 	// ModeChanged is called with each mode that was switched to, or that the cluster was found in.
 	// nil disables the callback.
 	ModeChanged func(api.ModeState)
@@ -142,6 +144,8 @@ type Lane struct {
 	nextCorpus *corpus.Corpus // a corpus that was set while the lane was taken
 	lastRow    time.Time      // time at which a row of the baseline "this target" was last due
 	notKept    *api.NotKept   // the latest such row that was not kept
+
+	trafficEnded bool // the latest run ended because its traffic did
 
 	engines           stats.EngineRecord
 	enginesStep       int64 // the step that engines belongs to
@@ -248,7 +252,8 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Arm: l.mode.Arm, Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
-		TargetRPS: l.settings.TargetRPS,
+		TargetRPS: l.settings.TargetRPS, Arrivals: l.settings.Arrivals, Burstiness: l.settings.Burstiness,
+		MaxInflight: l.settings.MaxInflight,
 	}
 	if l.doubt.text() == "" {
 		s.Caches = l.beginning.caches(l.corpus.Length)
@@ -277,8 +282,15 @@ func (l *Lane) shape() api.WorkloadShape { return l.shapeAt(l.settings.Level) }
 func (l *Lane) shapeAt(level api.Level) api.WorkloadShape {
 	settings := l.settings
 	settings.Level = level
-	s := settings.Shape(l.corpus)
-	s.Corpus, s.Followup, s.Timeouts = l.corpus.Name, l.corpus.Asker(l.opts.Questioner), l.opts.Timeouts
+	exact := l.opts.Client.Extensions()[chat.ExtExact]
+	s := settings.Shape(l.corpus, exact)
+	switch {
+	case l.opts.Plan != nil:
+		s = l.opts.Plan.Shape(settings, exact)
+	case settings.TrafficShape.Recorded():
+		s.Corpus, s.Followup = l.corpus.Name, l.corpus.Asker(l.opts.Questioner)
+	}
+	s.Timeouts = l.opts.Timeouts
 	s.Request, s.Session, s.NoRequestID = l.opts.Request, l.opts.Session, l.opts.Client.Recognized().NoRequestID
 	return s
 }
@@ -370,6 +382,9 @@ func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	next, err := l.settings.Apply(p, limit)
 	if err == nil {
 		err = l.process.checkConcurrency("concurrency", next.Level.Conversations())
+	}
+	if err == nil {
+		_, err = next.ShapePlan(l.opts.Seed, l.opts.Client.Recognized().ContextTokens)
 	}
 	return next, err
 }
@@ -502,6 +517,12 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	ctx, cancel := context.WithCancel(l.ctx)
 	settings, texts := l.settings, l.corpus
 	o := &observer{lane: l, opening: func(d workload.Draw) int64 {
+		if l.opts.Plan != nil {
+			return l.opts.Plan.Opening(d.Number)
+		}
+		if !settings.TrafficShape.Recorded() {
+			return d.Number // what conversations share is not known
+		}
 		return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, settings, texts)
 	}}
 	o.observe(span)
@@ -512,13 +533,16 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	r := &run{observer: o, cancel: cancel, ended: make(chan struct{}), workload: workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Sender: l.target, Corpus: texts, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
-		Turns: turns, Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
+		Turns: turns, Plan: l.opts.Plan, ModelTokens: l.opts.Client.Recognized().ContextTokens,
+		Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
 	}, settings)}
 	l.run = r
 	l.wg.Go(func() {
 		defer cancel()
 		r.workload.Run(ctx)
-		l.stopped(r)
+		if l.stopped(r) {
+			l.event(api.EventStop, "traffic", "the traffic has ended")
+		}
 	})
 }
 
@@ -606,10 +630,19 @@ func (l *Lane) stop(actor string, drain bool) (ended <-chan struct{}) {
 	return ended
 }
 
-// stopped updates the lane after a run has ended.
-func (l *Lane) stopped(r *run) {
+// TrafficEnded reports whether the latest run ended because its traffic did.
+func (l *Lane) TrafficEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.trafficEnded
+}
+
+// stopped updates the lane after a run has ended, and reports whether its traffic ended it.
+func (l *Lane) stopped(r *run) (traffic bool) {
 	l.failures.stopped(time.Now())
 	l.mu.Lock()
+	traffic = l.phase == api.PhaseRunning && l.ctx.Err() == nil
+	l.trafficEnded = traffic
 	l.endStep(time.Now())
 	l.run, l.opened = nil, l.opened+r.workload.Pace().Begun
 	if l.phase != api.PhaseSwitching {
@@ -618,6 +651,7 @@ func (l *Lane) stopped(r *run) {
 	l.mu.Unlock()
 	close(r.ended)
 	l.notify()
+	return traffic
 }
 
 // event stores and logs an event. It does not block, so it may be called with the lock held.

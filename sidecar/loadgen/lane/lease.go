@@ -420,6 +420,12 @@ func (l *Lane) Changed() { l.notify() }
 func (l *Lane) Opening(d workload.Draw) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.opts.Plan != nil {
+		return l.opts.Plan.Opening(d.Number)
+	}
+	if !l.settings.TrafficShape.Recorded() {
+		return d.Number
+	}
 	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, l.settings, l.corpus)
 }
 

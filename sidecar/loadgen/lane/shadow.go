@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
@@ -58,8 +57,8 @@ func (o *observer) routingObserver() func(*workload.LiveTurn) workload.RoutingOb
 func Sent(t *workload.LiveTurn) live.Sent {
 	prompt, answers := t.Prompt(), 0
 	for i := range prompt {
-		if prompt[i].Role == openai.ChatMessageRoleAssistant {
-			answers += len(prompt[i].Content)
+		if prompt[i].Role == chat.RoleAssistant {
+			answers += len(prompt[i].Text)
 		}
 	}
 	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: the turn is not pinned
@@ -68,7 +67,7 @@ func Sent(t *workload.LiveTurn) live.Sent {
 		Answers: answers,
 		Messages: func(yield func(role, text string) bool) {
 			for i := range prompt {
-				if !yield(prompt[i].Role, prompt[i].Content) {
+				if !yield(prompt[i].Role, chat.Text(prompt[i], t.Salt)) {
 					return
 				}
 			}

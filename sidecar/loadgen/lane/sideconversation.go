@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
@@ -18,7 +16,7 @@ type SideConversation struct {
 	lane     *Lane
 	stop     func(cause error)
 	ended    chan struct{}
-	messages []openai.ChatCompletionMessage
+	messages []chat.Message
 	opening  string
 }
 
@@ -74,15 +72,15 @@ func (a *SideConversation) Turn(ctx context.Context, id, message string, maxToke
 		a.lane.mu.Unlock()
 		message = workload.FirstMessage(nonce, a.opening, message)
 	}
-	a.messages = append(a.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: message})
+	a.messages = append(a.messages, chat.Message{Role: chat.RoleUser, Text: message})
 	req := chat.Request{ID: id, Messages: a.messages, MaxTokens: maxTokens, Live: live}
 	if instance := a.lane.opts.Driver.Abilities().Instance; instance != nil {
 		req.Instance = instance()
 	}
 	r := a.lane.opts.Client.Do(ctx, req)
-	a.messages = append(a.messages, openai.ChatCompletionMessage{
-		Role:    openai.ChatMessageRoleAssistant,
-		Content: r.Content,
+	a.messages = append(a.messages, chat.Message{
+		Role: chat.RoleAssistant,
+		Text: r.Content,
 	})
 	return r
 }

@@ -40,6 +40,7 @@ func (l *Lane) read(now time.Time) *reading {
 func (r *reading) snapshot() api.LaneSnapshot {
 	report := r.record.Report(r.now)
 	r.process.allow(&report, r.now)
+	r.addTheory(&report)
 	report.Window.OutputTokensPerSecond = r.meter.Rate(r.now)
 	report.Window.Awaiting = r.underway.Awaiting
 	if !r.state.Running { // nothing is sent, and the last figures are out of date
@@ -155,6 +156,7 @@ func (r *reading) kv(report *stats.Report) api.KV {
 	case kv.HitRatio == nil && report.OK > 0:
 		kv.NotReported = cacheNotReported(r.cluster)
 	}
+	kv.AchievedShare = r.shadow.AchievedShare(r.now)
 	return kv
 }
 
@@ -275,7 +277,16 @@ func (l *Lane) Sent() int64 {
 
 // Whole returns the report of the run since the lane's last start; see [stats.Recorder.Whole].
 func (l *Lane) Whole(ended time.Time, turns iter.Seq[*api.Turn]) stats.Report {
-	return l.record.Whole(ended, turns)
+	report := l.record.Whole(ended, turns)
+	l.addTheory(&report)
+	return report
+}
+
+// addTheory adds to a report what is known of the traffic without running it.
+func (l *Lane) addTheory(r *stats.Report) {
+	if f := r.Window.Fidelity; f != nil && l.opts.Plan != nil {
+		f.TheoreticalHitRatio = l.opts.Plan.HitRatio
+	}
 }
 
 // TokensPerChunk returns the mean tokens of a chunk since the lane's last start; see

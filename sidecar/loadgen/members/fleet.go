@@ -142,7 +142,8 @@ func (f *Fleet) grace() {
 func (f *Fleet) Send(ctx context.Context, to TargetOptions, req chat.Request) chat.Result {
 	data, err := json.Marshal(order{
 		By: f.id, ID: req.ID, Target: to, Conversation: req.Conversation, Token: req.Token, Instance: req.Instance,
-		MaxTokens: req.MaxTokens, WantsPrompt: req.OnPrompt != nil, Messages: req.Messages,
+		MaxTokens: req.MaxTokens, Exact: req.Exact, Salt: req.Salt, Model: req.Model, WantsPrompt: req.OnPrompt != nil,
+		Messages: req.Messages,
 	})
 	if most := f.conn.MaxPayload(); err == nil && int64(len(data)) > most {
 		err = fmt.Errorf("the turn has %d bytes, and the NATS server takes messages of %d: raise its max_payload", len(data),

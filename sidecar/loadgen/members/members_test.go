@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -97,7 +96,7 @@ func (s served) Do(ctx context.Context, r chat.Request) chat.Result {
 	}
 	res.Chunks = append(res.Chunks, chat.Chunk{At: 90 * time.Millisecond})
 	r.OnChunk(1)
-	res.Content, res.Ended = "hello "+r.Messages[0].Content, res.Sent.Add(90*time.Millisecond)
+	res.Content, res.Ended = "hello "+r.Messages[0].Text, res.Sent.Add(90*time.Millisecond)
 	return res
 }
 
@@ -164,7 +163,7 @@ func (b *booth) send(id string) *sending {
 	t.cancel = cancel
 	go func() {
 		t.result <- b.fleet.Send(ctx, TargetOptions{URL: "http://x/v1", Model: "m"}, chat.Request{
-			ID: id, Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "you"}}, Live: &t.live,
+			ID: id, Messages: []chat.Message{{Role: "user", Text: "you"}}, Live: &t.live,
 			OnChunk: func(n int) { t.tokens.Add(int64(n)) }, OnPrompt: func(ids []uint32) { t.prompt.Store(len(ids) == 2) },
 		})
 	}()

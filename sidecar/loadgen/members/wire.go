@@ -3,8 +3,6 @@ package members
 import (
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/stats"
@@ -19,24 +17,28 @@ type TargetOptions struct {
 	CA       []byte       `json:"ca,omitempty"`
 	TokenIDs bool         `json:"token_ids,omitempty"`
 	Routing  chat.Routing `json:"routing,omitzero"`
-	// Fields, MinTokens and Priority are the fields of the same names in [chat.Options].
+	// Fields, MinTokens, Priority and Planned are the fields of the same names in [chat.Options].
 	Fields    map[string]any `json:"fields,omitempty"`
 	MinTokens int            `json:"min_tokens,omitempty"`
 	Priority  string         `json:"priority,omitempty"`
+	Planned   bool           `json:"planned,omitempty"`
 	chat.Settings
 }
 
 // order hands a turn to a member.
 type order struct {
-	By           string                         `json:"by"` // id of the coordinator
-	ID           string                         `json:"id"`
-	Target       TargetOptions                  `json:"target"`
-	Conversation string                         `json:"conversation,omitempty"`
-	Token        string                         `json:"token,omitempty"`
-	Instance     string                         `json:"instance,omitempty"`
-	MaxTokens    int                            `json:"max_tokens"`
-	WantsPrompt  bool                           `json:"wants_prompt,omitempty"`
-	Messages     []openai.ChatCompletionMessage `json:"messages"`
+	By           string         `json:"by"` // id of the coordinator
+	ID           string         `json:"id"`
+	Target       TargetOptions  `json:"target"`
+	Conversation string         `json:"conversation,omitempty"`
+	Token        string         `json:"token,omitempty"`
+	Instance     string         `json:"instance,omitempty"`
+	MaxTokens    int            `json:"max_tokens"`
+	Exact        bool           `json:"exact,omitempty"`
+	Salt         uint64         `json:"salt,omitempty"`
+	Model        string         `json:"model,omitempty"`
+	WantsPrompt  bool           `json:"wants_prompt,omitempty"`
+	Messages     []chat.Message `json:"messages"`
 }
 
 // call is a message of the coordinator: once a second to all members, which answer it, or to one of them about turns.

@@ -18,11 +18,15 @@ type Formats []api.ReportFormat
 // CSV is the format of comma-separated values. The API offers no reports in it.
 const CSV api.ReportFormat = "csv"
 
+// JSONL is the format of recorded traffic, a request in each line.
+const JSONL api.ReportFormat = "jsonl"
+
 // The formats of each kind of report. The CSV of a run holds its turns, not its report.
 var (
 	RunFormats    = Formats{api.ReportJSON, CSV, api.ReportHTML}
 	ResultFormats = Formats(api.ReportFormats)
 	TraceFormats  = Formats{api.ReportJSON}
+	RecordFormats = Formats{JSONL}
 	ShadowFormats = Formats{api.ReportJSON, CSV, api.ReportMarkdown, api.ReportHTML}
 )
 

@@ -97,7 +97,7 @@ func workload(w *api.WorkloadShape) string {
 	if w.Turns.Max > w.Turns.Min {
 		turns += " to " + strconv.Itoa(w.Turns.Max)
 	}
-	parts := []string{turns + " turns a conversation"}
+	parts := []string{cmp.Or(w.Traffic, turns+" turns a conversation")}
 	add := func(known bool, format string, args ...any) {
 		if known {
 			parts = append(parts, fmt.Sprintf(format, args...))

@@ -20,6 +20,7 @@ type Cause string
 const (
 	ByDuration Cause = "duration" // the requested time is over
 	ByRequests Cause = "requests" // the requested number of turns has finished
+	ByTraffic  Cause = "traffic"  // all of the traffic was sent
 	BySignal   Cause = "signal"   // Ctrl-C or SIGTERM
 	ByOperator Cause = "operator" // stopped through the API
 )
@@ -71,8 +72,9 @@ type Run struct {
 	Metrics api.Metrics `json:"metrics"` // latencies of the turns that ended well
 	// FirstAnswer is the time to the first token after the reasoning; nil where no turn had any.
 	FirstAnswer           *api.Quantiles    `json:"first_answer,omitempty"`
-	Late                  *api.Lateness     `json:"late,omitempty"`    // nil where the load waits for the server
-	Dropped               int64             `json:"dropped,omitempty"` // arrivals and further turns that were dropped
+	Late                  *api.Lateness     `json:"late,omitempty"`     // nil where the load waits for the server
+	Fidelity              *api.Fidelity     `json:"fidelity,omitempty"` // nil where the turns are not those of a trace
+	Dropped               int64             `json:"dropped,omitempty"`  // arrivals and further turns that were dropped
 	Tokens                Tokens            `json:"tokens"`
 	OutputTokensPerSecond Value             `json:"output_tokens_per_second"`
 	RequestsPerSecond     Value             `json:"requests_per_second"` // turns that ended well
@@ -304,7 +306,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet, InBursts: r.Turns.InBursts,
 	}
 	r.Metrics, r.FirstAnswer, r.TTFTByTurn = whole.Window.Metrics, whole.Window.FirstAnswer, whole.TTFTByTurn
-	r.Late = whole.Window.Late
+	r.Late, r.Fidelity = whole.Window.Late, whole.Window.Fidelity
 	r.Tokens = Tokens{
 		Input: whole.PromptTokens, InputP95: whole.Window.InputP95, InputUnknown: whole.PromptUnknown,
 		Cached: whole.CachedTokens, CachedUnknown: whole.CachedUnknown,

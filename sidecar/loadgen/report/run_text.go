@@ -61,7 +61,8 @@ func model(name string) string {
 func (r *Run) summary() string {
 	cause := map[Cause]string{
 		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
-		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
+		ByTraffic: "ended with the trace",
+		BySignal:  "ended by a signal", ByOperator: "stopped by an operator",
 	}[r.Cause]
 	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, r.Level.InWords(),
 		cmp.Or(r.Arm, string(r.Mode)), cause)
@@ -126,6 +127,29 @@ func (r *Run) arrivalLines() (lines []string) {
 	return lines
 }
 
+// fidelityLines describes how the turns agree with the trace that they replay.
+func (r *Run) fidelityLines() (lines []string) {
+	f := r.Fidelity
+	if f == nil {
+		return nil
+	}
+	if b := f.Behind; b != nil {
+		lines = append(lines, fmt.Sprintf("turns with a time in it were sent %s after it (p50; p99 %s), also where the turn "+
+			"before had not ended", inMilliseconds(b.P50), inMilliseconds(b.P99)))
+	}
+	if f.Input != nil {
+		lines = append(lines, share100(*f.Input)+" of its input tokens")
+	}
+	if f.Output != nil {
+		lines = append(lines, share100(*f.Output)+" of its output tokens")
+	}
+	if f.TheoreticalHitRatio != nil {
+		lines = append(lines, fmt.Sprintf("one unlimited cache for all requests would have a hit rate of %s",
+			share100(*f.TheoreticalHitRatio)))
+	}
+	return lines
+}
+
 // details returns the list below the latencies.
 func (r *Run) details() (s Section) {
 	n := r.Turns
@@ -135,6 +159,7 @@ func (r *Run) details() (s Section) {
 		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
 	}
 	s.add("Arrivals", r.arrivalLines()...)
+	s.add("Trace", r.fidelityLines()...)
 	if r.Turns.OK > 0 {
 		s.add("Caches", r.cacheLine())
 		s.add("Tokens", r.tokenLine())

@@ -23,6 +23,7 @@ type tally struct {
 	cuts                [api.NumTimes]cutValues
 	firstAnswer         measured
 	late                []float64
+	fidelity            fidelity
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
 }
@@ -116,6 +117,7 @@ func (t *tally) addWhole(one *workload.Outcome) {
 	if defined(one.Late) {
 		t.late = append(t.late, one.Late)
 	}
+	t.fidelity.add(one)
 	t.countUnknown(one)
 	t.PromptTokens += int64(one.PromptTokens)
 	t.OutputTokens += int64(one.OutputTokens)
@@ -168,6 +170,7 @@ func (t *tally) report() Report {
 		r.Window.FirstAnswer = &first
 	}
 	r.Window.Late = lateness(t.late)
+	r.Window.Fidelity = t.fidelity.report()
 	if r.Batched {
 		for i := range batches {
 			t.rated.whole[i] = span / batches
@@ -194,6 +197,38 @@ func lateness(all []float64) *api.Lateness {
 		N: len(all), P50: Percentile(all, .5), P99: Percentile(all, .99),
 		Above: float64(len(all)-on) / float64(len(all)),
 	}
+}
+
+// fidelity compares whole turns with the traffic that plans them.
+type fidelity struct {
+	behind        []float64
+	input, output [2]int64 // tokens of the turns that know both, and those of the traffic
+}
+
+func (f *fidelity) add(one *workload.Outcome) {
+	if defined(one.Behind) {
+		f.behind = append(f.behind, one.Behind)
+	}
+	for _, tokens := range []struct {
+		sum           *[2]int64
+		sent, planned int
+	}{{&f.input, one.PromptTokens, one.PlannedInput}, {&f.output, one.OutputTokens, one.PlannedOutput}} {
+		if tokens.sent > 0 && tokens.planned > 0 {
+			tokens.sum[0] += int64(tokens.sent)
+			tokens.sum[1] += int64(tokens.planned)
+		}
+	}
+}
+
+// report returns nil where no traffic plans the turns.
+func (f *fidelity) report() *api.Fidelity {
+	r := api.Fidelity{
+		Behind: lateness(f.behind), Input: ratio(f.input[0], f.input[1]), Output: ratio(f.output[0], f.output[1]),
+	}
+	if r == (api.Fidelity{}) {
+		return nil
+	}
+	return &r
 }
 
 // meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.

@@ -5,11 +5,11 @@ import (
 	"time"
 	"unique"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/sim/draw"
+	"kvbooth/sidecar/sim/traffic"
 )
 
 // Conversation is one conversation in progress. Its exported fields do not change. Turn is safe for
@@ -24,7 +24,15 @@ type Conversation struct {
 
 	intended time.Time // when the next turn is to be sent; zero: whenever it may be
 	draw     drawn
-	messages []openai.ChatCompletionMessage
+	plan     *traffic.Conversation // nil: it is about a text of the corpus
+	salt     uint64                // of the texts of a plan
+	origin   time.Time             // from when the times of a plan count
+	// scheduled is when the plan has the next turn sent; zero: once the turn before has ended.
+	scheduled time.Time
+	answer    chat.Message // to the latest turn of a plan
+	limit     int          // of the answers of a plan without a limit of their own
+
+	messages []chat.Message
 	answers  int // memory of all answers in messages, in bytes
 	// opening is the first message. Few openings differ and each is long, so conversations share
 	// their memory. The handle keeps the shared text in memory.

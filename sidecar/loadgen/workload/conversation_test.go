@@ -9,11 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
@@ -40,18 +40,18 @@ func TestFirstMessageBeginsWithNonceAndStarter(t *testing.T) {
 	for id, turns := range plain {
 		first := turns[0].Messages
 		require.Len(t, first, 1)
-		assert.Equal(t, openai.ChatMessageRoleUser, first[0].Role)
+		assert.Equal(t, chat.RoleUser, first[0].Role)
 		at := slices.IndexFunc(all, func(s corpus.Starter) bool {
-			return strings.HasPrefix(first[0].Content, s.Text+"\n\n")
+			return strings.HasPrefix(first[0].Text, s.Text+"\n\n")
 		})
-		if !assert.GreaterOrEqual(t, at, 0, "%s begins with %.60q", id, first[0].Content) {
+		if !assert.GreaterOrEqual(t, at, 0, "%s begins with %.60q", id, first[0].Text) {
 			continue
 		}
 		used[all[at].ID] = true
-		question := first[0].Content[len(all[at].Text)+2:]
+		question := first[0].Text[len(all[at].Text)+2:]
 		assert.NotEmpty(t, question)
 		assert.NotContains(t, question, "\n", "a question, and nothing else")
-		assert.Equal(t, "[c01d]\n"+first[0].Content, cold[id][0].Messages[0].Content)
+		assert.Equal(t, "[c01d]\n"+first[0].Text, cold[id][0].Messages[0].Text)
 	}
 	assert.Greater(t, len(used), 5)
 }
@@ -64,17 +64,17 @@ func TestHistoryIsResent(t *testing.T) {
 			assert.Equal(t, fmt.Sprintf("%s-%d", id, i+1), turn.ID)
 			require.Len(t, turn.Messages, 2*i+1)
 			last := turn.Messages[2*i]
-			assert.Equal(t, openai.ChatMessageRoleUser, last.Role)
-			assert.NotEmpty(t, last.Content)
+			assert.Equal(t, chat.RoleUser, last.Role)
+			assert.NotEmpty(t, last.Text)
 			if i == 0 {
 				continue
 			}
 			before := turns[i-1]
 			assert.Equal(t, before.Messages, turn.Messages[:2*i-1])
-			answer := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: before.answer}
+			answer := chat.Message{Role: chat.RoleAssistant, Text: before.answer}
 			assert.Equal(t, answer, turn.Messages[2*i-1])
 			for _, m := range before.Messages {
-				assert.NotEqual(t, m.Content, last.Content, "a question comes twice")
+				assert.NotEqual(t, m.Text, last.Text, "a question comes twice")
 			}
 		}
 	}

@@ -189,7 +189,7 @@ func TestOneEachOpeningsDiffer(t *testing.T) {
 			opened += r.Pace().Begun
 			r.stop()
 			for id, turns := range target.conversations() {
-				title, _, _ := strings.Cut(turns[0].Messages[0].Content, "\n")
+				title, _, _ := strings.Cut(turns[0].Messages[0].Text, "\n")
 				assert.False(t, seen[title], "%s: %s", id, title)
 				seen[title] = true
 			}

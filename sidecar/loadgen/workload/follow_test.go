@@ -143,18 +143,18 @@ func TestQuestionSetDeterminesTheTurns(t *testing.T) {
 		asked := map[string]bool{}
 		for _, turns := range target.conversations() {
 			last := turns[len(turns)-1]
-			article := strings.HasPrefix(last.Messages[0].Content, "# ")
+			article := strings.HasPrefix(last.Messages[0].Text, "# ")
 			assert.Equal(t, turns[0].at.Before(changed), article, "conversations that begin use the new corpus")
 			if article || time.Since(turns[0].at) < 8*longest {
 				continue
 			}
-			id := strings.ToLower(last.Messages[0].Content[:1])
+			id := strings.ToLower(last.Messages[0].Text[:1])
 			asked[id] = true
 			require.Equal(t, len(scripts[id]), len(turns), "turns of %s", id)
 			for i, question := range scripts[id] {
-				assert.Equal(t, question, last.Messages[2*i].Content)
+				assert.Equal(t, question, last.Messages[2*i].Text)
 				if i > 0 {
-					assert.Equal(t, turns[i-1].answer, last.Messages[2*i-1].Content)
+					assert.Equal(t, turns[i-1].answer, last.Messages[2*i-1].Text)
 				}
 			}
 		}

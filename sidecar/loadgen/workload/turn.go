@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 )
@@ -39,6 +37,9 @@ func (t *LiveTurn) end(r *chat.Result) {
 	t.Turn.end(r, late)
 	if !t.Intended.IsZero() {
 		t.Turn.Late = new(late.Seconds())
+	}
+	if !t.Scheduled.IsZero() {
+		t.Behind = new(r.Sent.Sub(t.Scheduled).Seconds())
 	}
 }
 
@@ -92,9 +93,11 @@ type Outcome struct {
 	TTFT, TPOT, Latency float64
 	FirstAnswer         float64 // 0 without reasoning
 	Late                float64 // NaN where the load waits for the server
+	Behind              float64 // NaN where no traffic schedules the turn
 
 	// Tokens, 0 where unknown. CachedTokens is valid only with HasCached.
 	PromptTokens, CachedTokens, OutputTokens int
+	PlannedInput, PlannedOutput              int // of the traffic
 
 	HasCached bool // the server reported prompt and cached tokens
 	InBursts  bool // the server or a proxy held tokens back and sent many at once
@@ -108,7 +111,7 @@ func OutcomeOf(t *api.Turn, origin time.Time) Outcome {
 	o := Outcome{
 		Number: t.Number, Step: t.Step, Status: t.Status, Class: t.ErrorClass, FinishReason: strings.ToLower(t.FinishReason),
 		Sent: t.Started.Sub(origin), Ended: t.Ended.Sub(origin),
-		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), Late: orNaN(t.Late),
+		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), Late: orNaN(t.Late), Behind: orNaN(t.Behind),
 		HasCached: t.PromptTokens != nil && t.CachedTokens != nil, InBursts: t.InBursts, Counted: t.Counted,
 		Usage: t.TokenSource == "usage", Estimated: t.TokenSource == "chunks",
 	}
@@ -116,6 +119,8 @@ func OutcomeOf(t *api.Turn, origin time.Time) Outcome {
 	api.Patch(&o.PromptTokens, t.PromptTokens)
 	api.Patch(&o.CachedTokens, t.CachedTokens)
 	api.Patch(&o.OutputTokens, t.OutputTokens)
+	api.Patch(&o.PlannedInput, t.PlannedInput)
+	api.Patch(&o.PlannedOutput, t.PlannedOutput)
 	return o
 }
 
@@ -253,8 +258,11 @@ type LiveTurn struct {
 	// Instance is the worker instance (decimal id) that the turn is pinned to, "" if the router
 	// chooses one. It is set before [Options].ObserveRouting receives the turn, and empty without it.
 	Instance string
+	// Scheduled is when the plan has the turn sent; zero without one, or where it is sent once another one has ended.
+	Scheduled time.Time
+	Salt      uint64 // of [chat.Request]
 
-	prompt  []openai.ChatCompletionMessage
+	prompt  []chat.Message
 	routing RoutingObserver // nil: routing is not observed
 }
 
@@ -266,7 +274,7 @@ func (t *LiveTurn) Begin(s api.StepRecord) {
 }
 
 // Prompt returns the messages that the turn sends. They are shared and must not be modified.
-func (t *LiveTurn) Prompt() []openai.ChatCompletionMessage { return t.prompt }
+func (t *LiveTurn) Prompt() []chat.Message { return t.prompt }
 
 // Underway is the number of turns under way at a moment.
 type Underway struct {

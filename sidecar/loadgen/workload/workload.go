@@ -8,12 +8,11 @@ import (
 	"time"
 	"unique"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/sim/arrival"
+	"kvbooth/sidecar/sim/traffic"
 )
 
 // After maxFailures failed turns in a row, or one that the server asks a pause for, no conversation
@@ -52,6 +51,11 @@ type Options struct {
 	AnswerMemory int64
 	// Turns is the number of turns that are sent; 0: no limit. The run does not end by itself.
 	Turns int64
+	// Plan is traffic in place of conversations about the texts of Corpus; nil: there is none. The run ends after its last
+	// conversation.
+	Plan *Plan
+	// ModelTokens is the length that prompt and answer may have together by the server; 0 means unknown.
+	ModelTokens int
 }
 
 // Workload is one run, from a start to its stop. It is safe for concurrent use.
@@ -65,9 +69,14 @@ type Workload struct {
 	freed   chan struct{} // receives a value when a conversation has ended; buffered for one
 	wg      sync.WaitGroup
 
+	planned    *traffic.Conversation // the next one of the plan; used by the goroutine of Run alone
+	plannedFor int64                 // its number
+	plannedOf  *Plan                 // its plan
+
 	mu       sync.Mutex
 	settings Settings
 	draws    arrivalDraws
+	plan     *Plan // of the settings or the options; nil: there is none
 	load     arrival.Process
 	corpus   *corpus.Corpus
 	shape    int   // number of changes that affect draws
@@ -88,7 +97,8 @@ func New(opts Options, s Settings) *Workload {
 		created:  time.Now(),
 		settings: s,
 		draws:    arrivalDraws{seed: opts.Seed},
-		load:     s.load(arrivalDraws{seed: opts.Seed}).Process(0, nil, 0),
+		plan:     opts.planOf(s),
+		load:     s.load(&opts, arrivalDraws{seed: opts.Seed}).Process(0, nil, 0),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
 		sends:    newPacer(s.TargetRPS),
@@ -101,11 +111,11 @@ func New(opts Options, s Settings) *Workload {
 	return w
 }
 
-// Run holds the conversations until ctx ends, which cancels requests in flight, or until a drain is
-// complete. It returns when the last conversation has ended.
+// Run holds the conversations until ctx ends, which cancels requests in flight, until a drain is
+// complete, or until the plan ends. It returns when the last conversation has ended.
 func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && w.prepare() {
 		wait, missing, drained, changed := w.missing()
 		pause := w.pause()
 		switch {
@@ -213,8 +223,11 @@ func (w *Workload) Set(s Settings) {
 	if !s.drawsAs(w.settings) {
 		w.shape++
 	}
+	if s.TrafficShape != w.settings.TrafficShape {
+		w.plan = w.opts.planOf(s)
+	}
 	w.settings = s
-	w.load = s.load(w.draws).Process(time.Since(w.created), w.load, w.begun)
+	w.load = s.load(&w.opts, w.draws).Process(time.Since(w.created), w.load, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
 	w.notify()
@@ -226,7 +239,7 @@ func (w *Workload) BeginArrivals(seed uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.draws = arrivalDraws{seed, w.begun}
-	w.load = w.settings.load(w.draws).Process(time.Since(w.created), w.load, w.begun)
+	w.load = w.settings.load(&w.opts, w.draws).Process(time.Since(w.created), w.load, w.begun)
 	w.notify()
 }
 
@@ -273,7 +286,10 @@ func (w *Workload) start(ctx context.Context) {
 		w.mu.Lock()
 		k, settings, texts := w.begun, w.settings, w.corpus
 		w.mu.Unlock()
-		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.RampedStart, settings, texts) // may take a few ms
+		var d drawn
+		if w.plannedOf == nil {
+			d = newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.RampedStart, settings, texts) // may take a few ms
+		}
 		c, again := w.begin(now, k, d, settings, texts)
 		if c != nil {
 			w.wg.Go(func() { w.converse(ctx, c) })
@@ -298,6 +314,8 @@ func (w *Workload) begin(
 	switch {
 	case settings != w.settings || texts != w.corpus:
 		return nil, true
+	case w.plannedOf != w.plan || w.plannedFor != k: // Run prepares the conversation before it starts it
+		return nil, false
 	case w.drains || w.spent():
 		return nil, false
 	}
@@ -319,6 +337,11 @@ func (w *Workload) begin(
 	}
 	if !w.load.Waits() {
 		c.intended = w.created.Add(intended)
+	}
+	if w.planned != nil {
+		c.plan, c.salt, c.limit = w.planned, salt(w.opts.Nonce), settings.MaxTokens
+		c.Topic, c.Planned = w.planned.Name, len(w.planned.Turns)
+		c.scheduled, c.origin = c.intended, cmp.Or(c.intended, now)
 	}
 	w.active[c] = struct{}{}
 	w.report()
@@ -347,14 +370,14 @@ func (w *Workload) report() {
 
 // retireOrContinue decides before turn n whether a conversation retires, because there are too many,
 // or no further turn is left. Then it is removed from those in progress. It also returns the think
-// time.
-func (w *Workload) retireOrContinue(c *Conversation, n int) (
+// time since the turn before has ended.
+func (w *Workload) retireOrContinue(c *Conversation, n int, ended time.Time) (
 	retires bool, think time.Duration, changed <-chan struct{},
 ) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.drains && !w.load.Surplus(w.state(time.Now())) && (n == 1 || !w.spent()) {
-		return false, w.settings.ThinkTime, w.changed
+		return false, w.pauseBefore(c, n, ended), w.changed
 	}
 	if n == 1 && w.opts.Turns > 0 {
 		w.sent-- // taken at the beginning of the conversation
@@ -417,14 +440,15 @@ func (w *Workload) awaitTurn(ctx context.Context, c *Conversation, n int) api.Co
 		}
 	}()
 	for ctx.Err() == nil {
-		retires, think, changed := w.retireOrContinue(c, n)
+		retires, think, changed := w.retireOrContinue(c, n, waitStart)
 		if retires {
 			return api.ConversationRetired
 		}
-		if n > 1 && question == nil {
+		if n > 1 && question == nil && c.plan == nil {
 			question = c.generateQuestion(ctx, w.opts.Questioner)
 		}
-		if n > 1 && !(sleep(ctx, changed, think-time.Since(waitStart)) && await(ctx, changed, question)) {
+		if n > 1 && !(sleep(ctx, changed, think-time.Since(waitStart)) &&
+			(question == nil || await(ctx, changed, question))) {
 			continue
 		}
 		if n == 1 { // it has passed with the start of the conversation
@@ -491,7 +515,7 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 		Turn: Turn{Turn: api.Turn{
 			Lane: w.opts.Lane, Conversation: c.ID, Number: n, RequestID: fmt.Sprintf("%s-%d", c.ID, n),
 		}, Draw: c.Draw},
-		Last: n == c.Planned, Began: time.Now(), Intended: c.intended,
+		Last: n == c.Planned, Began: time.Now(), Intended: c.intended, Scheduled: c.scheduled,
 	}
 	c.appendQuestion(w.opts, t)
 	c.setTurn(t)
@@ -508,7 +532,11 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	case api.TurnError:
 		return api.ConversationError
 	}
-	answer := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: r.Content}
+	answer := chat.Message{Role: chat.RoleAssistant, Text: r.Content}
+	if c.plan != nil {
+		c.keep(n, answer, w.texts)
+		return ""
+	}
 	c.messages = append(c.messages, answer)
 	c.answers += chat.TextMemory(len(r.Content))
 	return ""
@@ -557,7 +585,7 @@ func (w *Workload) request(c *Conversation, t *LiveTurn) chat.Request {
 	first := true // OnChunk is called from one goroutine
 	req := chat.Request{
 		ID: t.RequestID, Conversation: c.ID, Token: c.token,
-		Messages: c.messages, MaxTokens: c.draw.MaxTokens[t.Number-1], Live: &t.Live, Texts: w.texts,
+		Messages: c.messages, Live: &t.Live, Texts: w.texts,
 		OnChunk: func(n int) {
 			if first {
 				first = false
@@ -569,6 +597,13 @@ func (w *Workload) request(c *Conversation, t *LiveTurn) chat.Request {
 			}
 			w.opts.Observer.Arrived(n)
 		},
+	}
+	if c.plan != nil {
+		turn := &c.plan.Turns[t.Number-1]
+		req.Model, req.Salt = c.plan.Model, c.salt
+		req.MaxTokens, req.Exact = cmp.Or(turn.MaxTokens, c.limit), turn.Exact
+	} else {
+		req.MaxTokens = c.draw.MaxTokens[t.Number-1]
 	}
 	if w.opts.Instance != nil {
 		req.Instance = w.opts.Instance()
@@ -586,6 +621,10 @@ func (w *Workload) request(c *Conversation, t *LiveTurn) chat.Request {
 // appendQuestion appends the user's next message. The first one begins with the starter's text,
 // byte-identical in all conversations on it, so that its prefix is shared.
 func (c *Conversation) appendQuestion(o Options, t *LiveTurn) {
+	if c.plan != nil {
+		c.nextPlanned(o, t)
+		return
+	}
 	var content string
 	if t.Number == 1 {
 		t.UserMessage = c.draw.starter.Asker(o.Questioner).Open(c.draw.Questions, c.Topic)
@@ -598,7 +637,7 @@ func (c *Conversation) appendQuestion(o Options, t *LiveTurn) {
 		content = t.UserMessage
 	}
 	c.asked = append(c.asked, t.UserMessage)
-	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: content})
+	c.messages = append(c.messages, chat.Message{Role: chat.RoleUser, Text: content})
 	t.prompt = c.messages
 }
 
@@ -621,7 +660,7 @@ func (c *Conversation) generateQuestion(ctx context.Context, q corpus.Questioner
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		answer := c.messages[len(c.messages)-1].Content
+		answer := c.messages[len(c.messages)-1].Text
 		c.question = c.draw.starter.Asker(q).Follow(ctx, c.draw.Questions, c.Topic, c.asked, answer)
 		c.questioned = time.Now()
 	}()

@@ -316,7 +316,7 @@ func TestConversationsHaveTheTurnUnderWay(t *testing.T) {
 			assert.Equal(t, c.ID, turn.Conversation)
 			assert.Equal(t, c.Started, turn.Began)
 			assert.Less(t, len(turn.UserMessage), 200)
-			first := target.conversations()[c.ID][0].Messages[0].Content
+			first := target.conversations()[c.ID][0].Messages[0].Text
 			assert.True(t, strings.HasSuffix(first, "\n\n"+turn.UserMessage), turn.UserMessage)
 		}
 	})

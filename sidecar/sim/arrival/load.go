@@ -15,11 +15,21 @@ type Load struct {
 	// Over is the time in which a rate changes evenly from From per second to the level; 0: it has it at once.
 	From float64
 	Over time.Duration
+
+	Times Times   // at a rate, the moments in place of a schedule; nil: there are none
+	Speed float64 // multiple of the speed of Times
 }
 
 // Process returns the process of the load from now on. The process of before goes on where it is of the same kind.
 // begun is the number of conversations so far.
 func (l Load) Process(now time.Duration, before Process, begun int64) Process {
+	if l.Level.Kind == api.Rate && l.Times != nil {
+		if t, ok := before.(*Trace); ok {
+			t.Set(now, l.Speed)
+			return t
+		}
+		return NewTrace(now, begun, l.Speed, l.Times)
+	}
 	if l.Level.Kind == api.Rate {
 		rate := Ramp{l.From, l.Level.Value, l.Over}
 		if o, ok := before.(*Open); ok && o.schedule == l.Schedule {

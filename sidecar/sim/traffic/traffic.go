@@ -3,20 +3,31 @@
 // the same conversations, and hit rates can be computed before anything is sent.
 package traffic
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Segment is a run of prompt tokens. Segments of equal ID and length are the same tokens, wherever they stand; those of
-// different IDs differ from their first token on.
+// different IDs differ from their first token on. Of two with the same ID, the shorter one begins the longer one.
 type Segment struct {
-	ID     uint64
-	Tokens int // at least 1
+	ID     uint64 `json:"id"`
+	Tokens int    `json:"tokens"` // at least 1
+}
+
+// Tokens returns the length of segments.
+func Tokens(segments []Segment) (n int) {
+	for _, s := range segments {
+		n += s.Tokens
+	}
+	return n
 }
 
 // Message is a part of a prompt: a text, or segments of which one is made.
 type Message struct {
-	Role     string // system, user, assistant or tool
-	Text     string // empty: that of the segments
-	Segments []Segment
+	Role     string    `json:"role"` // system, user, assistant or tool
+	Text     string    `json:"text,omitempty"`
+	Segments []Segment `json:"segments,omitempty"` // nil: those of a text
 }
 
 // Turn is one request.
@@ -24,12 +35,35 @@ type Turn struct {
 	// Messages are appended to the messages and answers of earlier turns, or replace them if Whole is set.
 	Messages []Message
 	Whole    bool
+	// Keep is the number of segments of the first message of the turn before that the first of Messages begins with, so
+	// that long prompts are not held once for each turn. It is 0 without Whole, and in the first turn.
+	Keep int
 	// MaxTokens limits the answer; 0: the limit of the settings. With Exact, the answer is to be exactly that long, where
-	// the server can be told so.
+	// the server takes a request for it.
 	MaxTokens int
 	Exact     bool
 	// Think is the pause after the answer to the turn before; negative: that of the settings.
 	Think time.Duration
+	// At is the intended start since that of the conversation, once the turn before has ended; 0: after Think.
+	At time.Duration
+}
+
+// Prompt returns the messages of the turn's request. Before are those of the turn before, and answer is what it was
+// answered; neither is changed, but their memory may be shared.
+func (t *Turn) Prompt(before []Message, answer Message) []Message {
+	if !t.Whole {
+		if len(before) > 0 {
+			before = append(slices.Clip(before), answer)
+		}
+		return append(before, t.Messages...)
+	}
+	if t.Keep == 0 {
+		return t.Messages
+	}
+	all := slices.Clone(t.Messages)
+	kept := before[0].Segments[:t.Keep]
+	all[0].Segments = append(kept[:t.Keep:t.Keep], all[0].Segments...)
+	return all
 }
 
 // Conversation is the plan of one conversation, which has at least one turn.

@@ -52,6 +52,7 @@ var tables = map[string]func(context.Context) error{
 	},
 	"streams":    func(ctx context.Context) error { return table(ctx, rows()[:4]) },
 	"booth":      boothTable,
+	"long":       longTable,
 	"members":    membersTable,
 	"simulation": simulationTable,
 	"twin":       func(ctx context.Context) error { return twinTable(ctx, laneStreams) },
@@ -85,7 +86,8 @@ func run(ctx context.Context, args []string) error {
 	}
 	return fmt.Errorf("bench takes no arguments, or \"streams\" for reading streams beside the plain loop alone, " +
 		"\"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes " +
-		"alone (and how many streams each), \"members\" for members alone, or \"simulation\" for simulations alone")
+		"alone (and how many streams each), \"long\" for the memory of long conversations alone, \"members\" for members " +
+		"alone, or \"simulation\" for simulations alone")
 }
 
 // withNumber parses text as a number and calls f with it.

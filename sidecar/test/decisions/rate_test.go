@@ -135,7 +135,7 @@ const switching = 5.
 // bursts, far below and close to what the workers sustain. Above that, the trial says which arms do not keep up.
 func TestTrialsAtRate(t *testing.T) {
 	t.Parallel()
-	poisson, bursty := open.Schedule{Gaps: open.GapsPoisson}, open.Schedule{Gaps: open.GapsGamma, Burstiness: .5}
+	poisson, bursty := open.Schedule{Gaps: api.ArrivalsPoisson}, open.Schedule{Gaps: api.ArrivalsGamma, Burstiness: .5}
 	montecarlo.Run(t, "trials at a rate", map[string]queues{
 		"equal, load 70 %, poisson":              {.7, poisson, 0},
 		"equal, load 90 %, poisson":              {.9, poisson, 0},

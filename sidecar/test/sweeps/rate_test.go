@@ -10,13 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/test/virtual"
 )
 
 // poisson lets conversations come at random where the load is a rate.
 func poisson(b *booth) {
-	b.workload.Arrivals, b.workload.Burstiness, b.workload.MaxInflight = arrival.GapsPoisson, 1, 300
+	b.workload.Arrivals, b.workload.Burstiness, b.workload.MaxInflight = api.ArrivalsPoisson, 1, 300
 }
 
 // oneWorker serves with one worker, which sustains a few conversations a second.
@@ -133,7 +132,7 @@ func TestCapacityByRate(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		q := api.SweepRequest{
 			Kind: api.SweepCapacity, By: new(api.CapacityByRate),
-			Levels: []api.Level{api.AtRate(1), api.AtRate(3), api.AtRate(6)},
+			Levels:     []api.Level{api.AtRate(1), api.AtRate(3), api.AtRate(6)},
 			Resolution: new(1.), Seconds: new(20.), MaxSeconds: new(1200.), Modes: []api.ModeState{{Mode: api.ModeKV}},
 		}
 		s := b.done(b.begun(q).ID)

@@ -154,7 +154,7 @@ func (c *Cluster) submit(req chat.Request, w *watch, r *chat.Result) (*sim.Job, 
 	}
 	var prompt []uint32
 	for _, m := range req.Messages {
-		prompt = append(prompt, c.message(sim.Message{Role: m.Role, Content: m.Content})...)
+		prompt = append(prompt, c.message(sim.Message{Role: m.Role, Content: chat.Text(m, req.Salt)})...)
 	}
 	prompt = append(prompt, sim.Encode(sim.RenderChat(nil))...)
 	if c.options.TokenIDs && req.OnPrompt != nil {

@@ -35,8 +35,8 @@ func (c *Config) Check() error {
 	}
 	for _, check := range []func() error{
 		c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput,
-		c.checkSweep, c.Shadow.check, c.Trace.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus,
-		c.checkMembers,
+		c.checkSweep, c.Shadow.check, c.Trace.check, c.checkTraffic, c.checkStore, c.checkWorkload, c.checkFollowup,
+		c.checkCorpus, c.checkMembers,
 		c.Settings().Check,
 	} {
 		if err := check(); err != nil {

@@ -24,6 +24,7 @@ import (
 	"kvbooth/sidecar/loadgen/members"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/trace"
 )
 
 // Config is a configuration in force. It is read by [Load] and does not change.
@@ -89,6 +90,7 @@ type Config struct {
 	Record  *Record  `kong:"-"` // of the command record alone
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
+	LevelGiven   bool `kong:"-"` // a source sets concurrency or rate
 	CheckCluster bool `kong:"-"` // of the command check alone: look at the cluster, too
 	Member       bool `kong:"-"` // of the command member alone: everything but access is the coordinator's
 }
@@ -153,8 +155,35 @@ type Workload struct {
 	Preset         string   `basic:"" oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
 	Seed           uint64   `default:"1" help:"Random seed: the same seed gives the same conversations."`
 	OpeningTokens  *int     `placeholder:"N" help:"Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
+	Traffic        Traffic  `embed:""`
 	Request        Request  `embed:"" prefix:"request."`
 	Followup       Followup `embed:"" prefix:"followup."`
+}
+
+// Traffic is recorded traffic that runs in place of conversations about texts.
+type Traffic struct {
+	Files            []string      `name:"trace" basic:"" form:"path" placeholder:"FILE" help:"Files of one trace or dataset to run, or patterns such as 'trace.*.jsonl.gz'; may be gzipped. The form is recognized by content (see loadgen help trace). Its sessions replace the conversations about texts. With times, the default level is the rate of the trace, and another rate is another speed. A run starts immediately and ends with the trace, unless it loops."`
+	TraceSpeed       float64       `default:"1" min:"0.001" max:"1000" placeholder:"X" help:"Speed of the trace as a multiple of the recorded speed, of arrivals and of pauses within a session."`
+	TraceFrom        time.Duration `default:"0s" min:"0s" max:"87600h" help:"Use only requests from this time of the trace on."`
+	TraceTo          time.Duration `default:"0s" min:"0s" max:"87600h" help:"Use only requests before this time of the trace; 0s: up to its end."`
+	TraceSessions    float64       `default:"0" min:"0" max:"1" help:"Use this share of the trace's sessions, each with all of its turns, such as 0.1; 0: all. Which ones depends on the seed."`
+	TraceLoop        bool          `negatable:"" help:"Begin the trace anew at its end, with other prompts that share what those of the trace share."`
+	TraceSkipInvalid bool          `negatable:"" help:"Skip lines of the trace that cannot be used, and count them, instead of refusing the trace."`
+	TraceBlockTokens int           `default:"0" min:"0" max:"65536" help:"Tokens per block in a trace that does not include it, or of a dataset's texts; 0: inferred from the trace, 16 for texts."`
+	TraceTimeUnit    string        `oneof:"s ms us ns" help:"Unit of numeric times in the trace. Empty: inferred from the trace; s for BurstGPT, ms for datasets."`
+}
+
+// Selection returns the selected part of a trace.
+func (t *Traffic) Selection(seed uint64) trace.Selection {
+	return trace.Selection{From: t.TraceFrom, To: t.TraceTo, Share: t.TraceSessions, Seed: seed, Speed: t.TraceSpeed}
+}
+
+// Planned reports whether the traffic is planned, in place of conversations about texts.
+func (c *Config) Planned() bool { return len(c.Traffic.Files) > 0 || !c.TrafficShape.Recorded() }
+
+// Ends reports whether a run ends by itself.
+func (c *Config) Ends() bool {
+	return c.Duration > 0 || c.Requests > 0 || len(c.Traffic.Files) > 0 && !c.Traffic.TraceLoop && c.Sweep == nil
 }
 
 // Rate is a level that is a rate; the zero value is none.
@@ -194,7 +223,7 @@ type End struct {
 	Grace    time.Duration      `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
 	Caches   string             `default:"auto" oneof:"auto fresh kept cold warm" help:"What a run with duration or requests, or a trial, finds in the caches. Of a run: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there; auto is fresh. Of a trial: with cold, every span begins on cold caches; with warm, the arm changes every minute or so within one run, on the caches that both arms share, which takes fewer minutes; auto is warm where changing the arm restarts nothing and both arms have the same workers."`
 	FailIf   []report.Condition `basic:"" name:"fail_if" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
-	Output   []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html; with trace: as .json, or json for standard output."`
+	Output   []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html; with trace: as .json, or json for standard output. With record: the traffic as a trace, .jsonl."`
 }
 
 // Request has fields that are added to every request of a turn. Empty and 0 add none.

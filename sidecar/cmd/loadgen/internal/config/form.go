@@ -246,10 +246,10 @@ func isRecordedMode(s string) bool {
 // allowedOutput describes the files that the commands write.
 var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " +
 	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed() + "; with trace, json, text, or " +
-	report.TraceFormats.Allowed()
+	report.TraceFormats.Allowed() + "; with record, " + report.RecordFormats.Allowed()
 
 func isOutput(s string) bool {
-	formats := slices.Concat(report.RunFormats, report.ResultFormats, report.ShadowFormats)
+	formats := slices.Concat(report.RunFormats, report.ResultFormats, report.ShadowFormats, report.RecordFormats)
 	_, ok := formats.Of(s)
 	return ok && isPath(s) || IsStandardOutput(s)
 }

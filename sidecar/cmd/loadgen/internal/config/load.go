@@ -186,6 +186,8 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if _, _, err := l.readPair("tls_cert_file", c.TLSCertFile, "tls_key_file", c.TLSKeyFile); err != nil {
 		return nil, err
 	}
+	explicit := explicitly(ctx)
+	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
 	c.Sweep = l.sweep(ctx, &c)
 	c.Replay, c.CheckCluster = l.grammar.Replay.File, l.grammar.Check.Cluster
 	switch commandOf(ctx) {

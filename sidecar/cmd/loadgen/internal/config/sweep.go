@@ -256,6 +256,8 @@ func (c *Config) OutputFormats() report.Formats {
 		return report.ShadowFormats
 	case c.Trace != nil:
 		return report.TraceFormats
+	case c.Record != nil:
+		return report.RecordFormats
 	case c.Sweep != nil || c.Compare != nil:
 		return report.ResultFormats
 	}
@@ -270,7 +272,7 @@ func (c *Config) checkOutput() error {
 			return api.Refuse("output", path, formats.Allowed())
 		}
 	}
-	return nil
+	return c.Record.check(c.Output)
 }
 
 // Flag returns the name of a request's field on the command line.

@@ -4,36 +4,30 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/trace"
 )
 
 // Trace is the request of the command trace. A field that was not given and has no default is 0 or empty.
 type Trace struct {
-	File             []string      `arg:"" form:"path" help:"Files of one trace or dataset, or patterns such as 'trace.*.jsonl.gz'; may be gzipped. The form is recognized by content: Dynamo, Mooncake (also with sessions and delays), Bailian, WEKA, BurstGPT, Azure, ShareGPT, messages, prompts of vLLM and AIPerf."`
-	CacheBlocks      int           `min:"1" max:"268435456" placeholder:"N" help:"Also calculate the hit rate of one cache of this size in blocks, which drops what was not used for the longest time."`
-	CacheTokens      int           `min:"1" max:"1000000000000" placeholder:"N" help:"The same, in tokens."`
-	BlockTokens      int           `min:"1" max:"65536" placeholder:"N" help:"Tokens per block in a trace that does not include it, or of a dataset's texts. Default: inferred from the trace; 16 for texts."`
-	TimeUnit         string        `oneof:"s ms us ns" help:"Unit of numeric times. Default: inferred from the trace; s for BurstGPT, ms for datasets."`
-	Disorder         time.Duration `min:"0s" max:"24h" help:"How far times may go back; such lines are sorted. Default: not at all, except in Dynamo's traces, which log requests when they end (10m), and WEKA's (10s)."`
-	TraceSkipInvalid bool          `help:"Skip lines that cannot be used, and count them, instead of stopping at the first."`
-	TraceFrom        time.Duration `min:"0s" max:"87600h" help:"Use only requests from this time of the trace on."`
-	TraceTo          time.Duration `min:"0s" max:"87600h" help:"Use only requests before this time of the trace. Default: its end."`
-	TraceSessions    float64       `placeholder:"SHARE" help:"Use this share of the sessions, each with all of its turns, such as 0.1. Which ones depends on --seed. Default: all."`
-	TraceSpeed       float64       `default:"1" placeholder:"X" help:"Speed as a multiple of the recorded speed, 0.001 to 1000."`
+	File        []string      `arg:"" form:"path" help:"Files of one trace or dataset, or patterns such as 'trace.*.jsonl.gz'; may be gzipped. The form is recognized by content: Dynamo, Mooncake (also with sessions and delays), Bailian, WEKA, BurstGPT, Azure, ShareGPT, messages, prompts of vLLM and AIPerf."`
+	CacheBlocks int           `min:"1" max:"268435456" placeholder:"N" help:"Also calculate the hit rate of one cache of this size in blocks, which drops what was not used for the longest time."`
+	CacheTokens int           `min:"1" max:"1000000000000" placeholder:"N" help:"The same, in tokens."`
+	BlockTokens int           `min:"1" max:"65536" placeholder:"N" help:"Tokens per block in a trace that does not include it, or of a dataset's texts. Default: inferred from the trace; 16 for texts."`
+	TimeUnit    string        `oneof:"s ms us ns" help:"Unit of numeric times. Default: inferred from the trace; s for BurstGPT, ms for datasets."`
+	Disorder    time.Duration `min:"0s" max:"24h" help:"How far times may go back; such lines are sorted. Default: not at all, except in Dynamo's traces, which log requests when they end (10m), and WEKA's (10s)."`
 }
 
-// Selection returns the selected part of the trace.
-func (t *Trace) Selection(seed uint64) trace.Selection {
-	return trace.Selection{From: t.TraceFrom, To: t.TraceTo, Share: t.TraceSessions, Seed: seed, Speed: t.TraceSpeed}
-}
-
-// check refuses two sizes of the cache, and a selection of nothing.
+// check refuses two sizes of the cache.
 func (t *Trace) check() error {
-	switch {
-	case t == nil:
-		return nil
-	case t.CacheBlocks != 0 && t.CacheTokens != 0:
+	if t != nil && t.CacheBlocks != 0 && t.CacheTokens != 0 {
 		return api.Refuse("cache_blocks", t.CacheBlocks, "set either --cache-blocks or --cache-tokens, not both")
 	}
-	return t.Selection(0).Check()
+	return nil
+}
+
+// checkTraffic refuses a selection of nothing, and a trace with a shape.
+func (c *Config) checkTraffic() error {
+	if len(c.Traffic.Files) > 0 && !c.TrafficShape.Recorded() {
+		return api.Refuse("shape.preset", c.TrafficShape.Preset, "leave it out with a trace (--trace), which is traffic itself")
+	}
+	return c.Traffic.Selection(0).Check()
 }

@@ -1,0 +1,224 @@
+package workload
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/sim/arrival"
+	"kvbooth/sidecar/sim/traffic"
+)
+
+// Plan is traffic that a workload runs in place of conversations about the texts of its corpus.
+type Plan struct {
+	traffic.Source
+	Name string // describes the traffic in the shape
+	// Times are those at which conversations begin at a level that is a rate, and Rate is their mean rate per second. nil:
+	// the load decides.
+	Times    arrival.Times
+	Rate     float64
+	HitRatio *float64 // of one unlimited cache on all of the traffic, in its order; nil: not known
+	Speed    float64  // multiple of the recorded speed of pauses, and of Times unless the level is another rate; above 0
+}
+
+// Level returns the level that the traffic has at its speed; ok is false without times.
+func (p *Plan) Level() (l api.Level, ok bool) {
+	if p.Times == nil {
+		return l, false
+	}
+	rate := p.Rate * p.Speed
+	digits := math.Pow(10, 2-math.Floor(math.Log10(rate)))
+	return api.AtRate(math.Round(rate*digits) / digits), true
+}
+
+// ShapePlan returns the traffic of the shape in the settings, for a model whose prompt and answer may have modelTokens
+// together; 0 means unknown. It is nil for the recorded shape. The error is an [api.FieldError].
+func (s Settings) ShapePlan(seed uint64, modelTokens int) (*Plan, error) {
+	if s.TrafficShape.Recorded() {
+		return nil, s.TrafficShape.Check()
+	}
+	source, err := traffic.NewShape(s.TrafficShape, seed, modelTokens)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{Source: source, Name: s.planName(), Speed: 1}, nil
+}
+
+// Planned returns a function that makes the plan of the traffic with the given settings. The load and the limits of p
+// are those of the settings. The error is an [api.FieldError] if there is no plan.
+func (o Options) Planned(s Settings, p traffic.PlanOptions) (func() *traffic.Plan, error) {
+	source := o.planOf(s)
+	if source == nil {
+		return nil, api.Refuse("shape.preset", api.ShapeRecorded,
+			"another shape: the recorded one draws its texts as it runs")
+	}
+	p.Source, p.ThinkTime, p.MaxTokens = source, s.ThinkTime, s.MaxTokens
+	return func() *traffic.Plan {
+		p.Load = s.load(&o, arrivalDraws{seed: o.Seed}).Process(0, nil, 0)
+		return traffic.NewPlan(p)
+	}, nil
+}
+
+// planName describes the shape in the settings.
+func (s Settings) planName() string { return "shape " + s.TrafficShape.String() }
+
+// planOf returns the traffic with the given settings, nil without a plan.
+func (o *Options) planOf(s Settings) *Plan {
+	if o.Plan != nil {
+		return o.Plan
+	}
+	plan, err := s.ShapePlan(o.Seed, o.ModelTokens)
+	if err != nil { // the settings were checked before the server reported a smaller context
+		plan, _ = s.ShapePlan(o.Seed, 0)
+	}
+	return plan
+}
+
+// speed returns the multiple of the recorded speed at a level. A nil plan has none.
+func (p *Plan) speed(l api.Level) float64 {
+	if p == nil {
+		return 1
+	}
+	if own, ok := p.Level(); ok && l.Kind == api.Rate && l != own {
+		return l.Value / p.Rate
+	}
+	return p.Speed
+}
+
+// Shape returns what of the settings and the traffic affects results. exact reports whether the target makes answers of
+// exactly a given length.
+func (p *Plan) Shape(s Settings, exact bool) api.WorkloadShape {
+	shape := api.WorkloadShape{
+		MaxTokens: s.MaxTokens, ThinkTime: new(s.ThinkTime.Seconds()), TargetRPS: new(s.TargetRPS),
+		Arrivals: s.arrivalsText(), Traffic: p.Name,
+	}
+	if p.Times != nil && s.Level.Kind == api.Rate {
+		shape.Arrivals = "recorded"
+	} else if p.Speed != 1 {
+		shape.Traffic += fmt.Sprintf(", pauses at %v times their speed", p.Speed)
+	}
+	if exact {
+		shape.Traffic += "; answers of exact lengths"
+	} else {
+		shape.Traffic += "; answers limited"
+	}
+	return shape
+}
+
+// Opening returns a number that conversations share if their prompts begin with the same segment.
+func (p *Plan) Opening(k int64) int64 {
+	c, ok := p.Conversation(k)
+	if !ok || len(c.Turns[0].Messages) == 0 || len(c.Turns[0].Messages[0].Segments) == 0 {
+		return k
+	}
+	return int64(c.Turns[0].Messages[0].Segments[0].ID)
+}
+
+// salt returns the number that makes the texts of segments differ between nonces.
+func salt(nonce string) uint64 {
+	if nonce == "" {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(nonce)) // never fails
+	return h.Sum64()
+}
+
+// prepare plans the next conversation. It reports false after the last one. Only the goroutine of Run calls it.
+func (w *Workload) prepare() bool {
+	w.mu.Lock()
+	k, plan := w.begun, w.plan
+	w.mu.Unlock()
+	if plan == w.plannedOf && w.plannedFor == k {
+		return true
+	}
+	w.planned, w.plannedFor, w.plannedOf = nil, k, plan
+	if plan == nil {
+		return true
+	}
+	c, ok := plan.Conversation(k)
+	w.planned = &c
+	return ok
+}
+
+// nextPlanned makes the prompt of the next turn of a plan.
+func (c *Conversation) nextPlanned(o Options, t *LiveTurn) {
+	turn := &c.plan.Turns[t.Number-1]
+	messages := turn.Prompt(c.messages, c.answer)
+	if o.Nonce != "" && (t.Number == 1 || turn.Whole) && messages[0].Text != "" {
+		messages = slices.Clone(messages)
+		messages[0].Text = FirstMessage(o.Nonce, "", messages[0].Text)
+	}
+	c.messages, c.answer = messages, chat.Message{}
+	t.UserMessage = Notation(turn)
+	t.prompt, t.Salt = messages, c.salt
+	t.PlannedInput = inputOf(messages)
+	if turn.Exact {
+		t.PlannedOutput = new(turn.MaxTokens)
+	}
+}
+
+// inputOf returns the tokens of a prompt that is made of segments, nil if it has texts.
+func inputOf(messages []chat.Message) *int {
+	n := 0
+	for _, m := range messages {
+		if len(m.Segments) == 0 {
+			return nil
+		}
+		n += traffic.Tokens(m.Segments)
+	}
+	return &n
+}
+
+// Notation returns what is stored of a turn's messages: texts as they are, and for a text that is made its segments,
+// each as its id in hexadecimal and its tokens. In front is the number of segments that it keeps of the prompt before.
+func Notation(t *traffic.Turn) string {
+	var all []string
+	if t.Whole {
+		all = append(all, fmt.Sprintf("(%d as before)", t.Keep))
+	}
+	for _, m := range t.Messages {
+		if len(m.Segments) == 0 {
+			all = append(all, m.Text)
+		}
+		for _, s := range m.Segments {
+			all = append(all, strconv.FormatUint(s.ID, 16)+":"+strconv.Itoa(s.Tokens))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// keep stores the answer to turn n of a plan for the next turn, or returns its memory where no further turn sends it.
+func (c *Conversation) keep(n int, answer chat.Message, texts *chat.TextBudget) {
+	memory := chat.TextMemory(len(answer.Text))
+	if n == len(c.plan.Turns) || c.plan.Turns[n].Whole {
+		texts.Release(memory)
+		return
+	}
+	c.answer = answer
+	c.answers += memory
+}
+
+// pauseBefore returns the pause before turn n of a conversation, whose turn before has ended. The lock is held.
+func (w *Workload) pauseBefore(c *Conversation, n int, ended time.Time) time.Duration {
+	if c.plan == nil || n == 1 {
+		return w.settings.ThinkTime
+	}
+	c.scheduled = time.Time{}
+	turn, speed := &c.plan.Turns[n-1], w.plan.speed(w.settings.Level)
+	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) / speed) }
+	switch {
+	case turn.At > 0:
+		c.scheduled = c.origin.Add(scaled(turn.At))
+		return max(0, c.scheduled.Sub(ended))
+	case turn.Think < 0:
+		return w.settings.ThinkTime
+	}
+	return scaled(turn.Think)
+}
