@@ -43,7 +43,10 @@ func TestLevelKinds(t *testing.T) {
 	assert.NotEqual(t, AtConversations(2), AtRate(2))
 	require.NoError(t, OnlyConversations("levels", LevelsOf(60, 120)...))
 	require.EqualError(t, OnlyConversations("levels", AtConversations(60), AtRate(2)),
-		"levels: 2/s is not allowed: numbers of conversations; rates are for runs")
+		"levels: 2/s is not allowed: numbers of conversations; rates are for the live load")
+	require.NoError(t, OfOneKind("levels", AtRate(2), AtRate(4)))
+	require.EqualError(t, OfOneKind("levels", AtConversations(60), AtRate(2)),
+		"levels: 2/s is not allowed: levels of one kind: numbers of conversations, or rates")
 	assert.Equal(t, AtConversations(97), AtConversations(60).With(97.5))
 	assert.Equal(t, AtRate(1.5), AtRate(3).With(1.5))
 }

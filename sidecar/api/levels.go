@@ -85,10 +85,36 @@ func (l Level) IsRate() bool { return l.Kind == Rate && l.Value > 0 && l.Value <
 func OnlyConversations(field string, all ...Level) error {
 	for _, l := range all {
 		if l.Kind != Conversations {
-			return Refuse(field, l, "numbers of conversations; rates are for runs")
+			return Refuse(field, l, "numbers of conversations; rates are for the live load")
 		}
 	}
 	return nil
+}
+
+// OfOneKind checks that levels that are compared with each other are of one kind. The error is a [*FieldError].
+func OfOneKind(field string, all ...Level) error {
+	for _, l := range all {
+		if l.Kind != all[0].Kind {
+			return Refuse(field, l, "levels of one kind: numbers of conversations, or rates")
+		}
+	}
+	return nil
+}
+
+// LevelsInWords returns levels of one kind with what they count, such as "60, 120 conversations" or "2/s, 4/s".
+func LevelsInWords(all []Level) string {
+	if len(all) == 1 {
+		return all[0].InWords()
+	}
+	texts := make([]string, len(all))
+	for i, l := range all {
+		texts[i] = l.String()
+	}
+	text := strings.Join(texts, ", ")
+	if len(all) > 0 && all[0].Kind == Conversations {
+		text += " conversations"
+	}
+	return text
 }
 
 // String returns the level as a text, such as 60 or 12/s.
@@ -122,6 +148,9 @@ func ParseLevel(text string) (l Level, ok bool) {
 	whole := value == math.Trunc(value)
 	return l, err == nil && !math.IsInf(value, 0) && !math.IsNaN(value) && (rate || whole)
 }
+
+// Allowed describes the texts that [Level.UnmarshalText] accepts.
+func (Level) Allowed() string { return allowedLevel }
 
 // MarshalText implements [encoding.TextMarshaler].
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }

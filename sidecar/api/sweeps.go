@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,6 +35,18 @@ const (
 // SweepOrders lists all orders of spans.
 var SweepOrders = []SweepOrder{OrderInterleaved, OrderModeAfterMode}
 
+// CapacityBy is what a capacity search searches.
+type CapacityBy string
+
+// The levels of capacity searches.
+const (
+	CapacityByConversations CapacityBy = "conversations"
+	CapacityByRate          CapacityBy = "rate"
+)
+
+// AllCapacityBy lists all values of [CapacityBy].
+var AllCapacityBy = []CapacityBy{CapacityByConversations, CapacityByRate}
+
 // TrialQuestion is the question of a trial of more than two modes.
 type TrialQuestion string
 
@@ -54,8 +67,8 @@ type SweepRequest struct {
 	// modes that the driver can switch to, an arm by its name alone. A trial has two or more: it compares the second
 	// of two with the first, and each pair of more. A capacity search has one or two.
 	Modes []ModeState `json:"modes,omitempty" maxItems:"9"`
-	// concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels ×
-	// modes × repeats must not exceed 1,000.
+	// numbers of conversations or rates: one for a trial, all for a sweep, at least two to begin with for a capacity
+	// search. Levels × modes × repeats must not exceed 1,000.
 	Levels  []Level `json:"levels,omitempty" minimum:"1" maximum:"100000" maxItems:"40"`
 	Primary *string `json:"primary,omitempty"` // trial: the metric that decides
 	// trial of more than two modes: the question whose answer ends it; default: best
@@ -72,8 +85,10 @@ type SweepRequest struct {
 	Seconds *float64 `json:"span,omitempty" minimum:"1" maximum:"86400" unit:"seconds"`
 	// sweep: number of 60 s windows whose percentiles are averaged, each at the end of an equal part of the span
 	Snapshots *int `json:"snapshots,omitempty" minimum:"1" maximum:"100"`
-	// capacity search: largest error of its answer
-	Resolution *int `json:"resolution,omitempty" minimum:"1" maximum:"1000" unit:"conversations"`
+	// capacity search: what it searches; default: that of `levels`, else conversations
+	By *CapacityBy `json:"by,omitempty"`
+	// capacity search: largest error of its answer, in conversations or in conversations per second
+	Resolution *float64 `json:"resolution,omitempty" exclusiveMinimum:"0" maximum:"1000"`
 	// trial and capacity search: time after which they end undecided
 	MaxSeconds *float64 `json:"max_time,omitempty" minimum:"1" maximum:"604800" unit:"seconds"`
 	// trial and sweep of two modes: both modes run at the same time, each on one of two lanes with the same
@@ -115,8 +130,9 @@ var SweepLimits = limitsOf[SweepRequest]()
 var fieldKinds = map[string][]SweepKind{
 	"primary": {SweepTrial}, "question": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels},
 	"order":   {SweepLevels},
-	"warm_up": {SweepLevels, SweepTrial}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
-	"max_time": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels}, "like": {SweepTrial},
+	"warm_up": {SweepLevels, SweepTrial}, "snapshots": {SweepLevels}, "by": {SweepCapacity},
+	"resolution": {SweepCapacity},
+	"max_time":   {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels}, "like": {SweepTrial},
 	"caches": {SweepTrial},
 }
 
@@ -127,7 +143,7 @@ func (r SweepRequest) Check() error {
 		return err
 	}
 	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r),
-		OnlyConversations("levels", r.Levels...), r.CheckSpans())
+		OfOneKind("levels", r.Levels...), r.checkBy(), r.CheckSpans())
 }
 
 func (r SweepRequest) checkWords() error {
@@ -282,6 +298,32 @@ const EachModeOnce = "each one once; only a trial of two may compare a mode with
 
 // MayRepeatMode reports whether the request may name a mode twice.
 func (r SweepRequest) MayRepeatMode() bool { return r.Kind == SweepTrial && len(r.Modes) == 2 }
+
+// ByRate reports whether a capacity search searches rates.
+func (r SweepRequest) ByRate() bool {
+	if r.By != nil {
+		return *r.By == CapacityByRate
+	}
+	return len(r.Levels) > 0 && r.Levels[0].Kind == Rate
+}
+
+// checkBy checks that levels and resolution are of what a capacity search searches.
+func (r SweepRequest) checkBy() error {
+	if r.By != nil {
+		if err := OneOf("by", *r.By, AllCapacityBy); err != nil {
+			return err
+		}
+		for _, level := range r.Levels {
+			if (level.Kind == Rate) != r.ByRate() {
+				return Refuse("levels", level, "as by says: "+string(*r.By))
+			}
+		}
+	}
+	if n := r.Resolution; n != nil && !r.ByRate() && *n != math.Trunc(*n) {
+		return Refuse("resolution", *n, "a whole number of conversations")
+	}
+	return nil
+}
 
 // CheckSpans checks the number of spans against [MaxSweepSpans]. An omitted field counts as 1. The error is a
 // [*FieldError].
@@ -451,6 +493,9 @@ type SweepSpan struct {
 	// how the caches were made cold: by emptying them, or by a new nonce in front of the prompts; warm: they were not
 	Cold    string `json:"cold" enum:"emptied,nonce,warm"`
 	Spoiled string `json:"spoiled,omitempty"` // why the span does not count
+	// at a rate: why the target did not keep up, so that the span ended early and its latencies say how long it took;
+	// absent: it kept up
+	Overloaded string `json:"overloaded,omitempty"`
 	// whether the first turns found cold caches; absent: not known
 	FirstTurns *SweepFirstTurns `json:"first_turns,omitempty"`
 	Workers    int              `json:"workers,omitempty"` // number of workers at the end of the span; absent: not known
@@ -549,13 +594,16 @@ type TrialState struct {
 	// as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two
 	// modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly
 	// fails more turns, and the deciding metric shows no difference or is undecided when the time is over;
-	// failures_differ: so do some of more than two modes
-	Verdict   string         `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,b_fails_more,a_fails_more,failures_differ,no_difference,time_over"`
-	Blocks    int            `json:"blocks"`               // whole blocks
-	FirstLook int            `json:"first_look,omitempty"` // number of whole blocks at the first look; absent: 2
-	Pairs     int            `json:"pairs,omitempty"`      // trial on pairs: pairs of spans
-	Failures  *TrialFailures `json:"failures,omitempty"`   // trial of two modes
-	Ranking   *TrialRanking  `json:"ranking,omitempty"`    // trial of more than two modes
+	// failures_differ: so do some of more than two modes. overloaded: some mode does not keep up with the rate, so that
+	// latencies are not compared
+	Verdict string `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,b_fails_more,a_fails_more,failures_differ,no_difference,time_over,overloaded"`
+	// trial at a rate: modes whose queue grew without end; absent: none
+	Overload  []TrialOverload `json:"overload,omitempty"`
+	Blocks    int             `json:"blocks"`               // whole blocks
+	FirstLook int             `json:"first_look,omitempty"` // number of whole blocks at the first look; absent: 2
+	Pairs     int             `json:"pairs,omitempty"`      // trial on pairs: pairs of spans
+	Failures  *TrialFailures  `json:"failures,omitempty"`   // trial of two modes
+	Ranking   *TrialRanking   `json:"ranking,omitempty"`    // trial of more than two modes
 	// difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up
 	Primary *TrialDifference `json:"primary,omitempty"`
 	// trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop
@@ -591,6 +639,15 @@ type TrialState struct {
 	// a trial that has ended: the difference in the first third of what counts certainly differs from that in the rest;
 	// absent: it does not
 	AfterEffect *TrialAfterEffect `json:"after_effect,omitempty"`
+}
+
+// TrialOverload is what a trial at a rate shows of whether a mode keeps up with it.
+type TrialOverload struct {
+	Arm    TrialArm `json:"arm"`
+	Blocks int      `json:"blocks"` // number of blocks in which its queue grew without end; their latencies are not compared
+	// does_not_keep_up: in more blocks than chance explains, or its queue was certainly longer at the ends of spans;
+	// keeps_up: another mode does not, and its queue grew in no block
+	State string `json:"state" enum:"keeps_up,open,does_not_keep_up"`
 }
 
 // TrialAfterEffect is a difference in the deciding metric that changes while spans count, for the modes of `primary`.
@@ -731,7 +788,7 @@ type Capacity struct {
 	Crossing *Crossing          `json:"crossing,omitempty"` // absent: not looked for, or not known yet
 }
 
-// ModeCapacity is the number of conversations that a mode sustains within the SLOs.
+// ModeCapacity is the number of conversations, or the rate, that a mode sustains within the SLOs.
 type ModeCapacity struct {
 	Mode ModeState `json:"mode"`
 	// estimate; 0: even the lowest level misses the SLOs; absent: not known yet
@@ -749,6 +806,12 @@ type LevelTest struct {
 	Level   Level  `json:"concurrency"`
 	Spans   int    `json:"spans"`
 	Verdict string `json:"verdict" enum:"meets,misses,open"`
+	// number of spans in which the target did not keep up with the rate
+	Overloaded int `json:"overloaded,omitempty"`
+	// turns per second that met every SLO, mean over the spans; absent: not known
+	GoodPerSecond *float64 `json:"good_per_second,omitempty"`
+	// 95 % interval of that; absent: not known
+	GoodInterval *[2]float64 `json:"good_interval,omitempty"`
 }
 
 // Crossing is the level at which the second of two modes stops or begins to be better by TTFT p95.

@@ -872,7 +872,8 @@ const (
 	OutcomeNoDifference Outcome = "no_difference" // the interval contains 0
 	OutcomeTooVariable  Outcome = "too_variable"  // there are too few batches of turns for an interval
 	OutcomeWithheld     Outcome = "withheld"      // better or worse, but within the load generator's own error
-	// better or worse, but the better one certainly fails more turns, or the answers certainly differ in length
+	// better or worse, but the better one certainly fails more turns, the answers certainly differ in length, or one does
+	// not keep up with the rate
 	OutcomeTradeOff Outcome = "trade_off"
 )
 

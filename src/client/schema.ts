@@ -990,6 +990,11 @@ export interface components {
             crossing?: components["schemas"]["Crossing"];
             modes: components["schemas"]["ModeCapacity"][];
         };
+        /**
+         * @description What a capacity search searches.
+         * @enum {string}
+         */
+        CapacityBy: "conversations" | "rate";
         /** @description The load generator's own error in one metric, with the basis of its level. */
         ClientError: {
             /** @description upper limit of the error */
@@ -1561,6 +1566,15 @@ export interface components {
         /** @description The verdict on one level by the SLOs. */
         LevelTest: {
             concurrency: number | string;
+            /** @description 95 % interval of that; absent: not known */
+            good_interval?: [
+                number,
+                number
+            ];
+            /** @description turns per second that met every SLO, mean over the spans; absent: not known */
+            good_per_second?: number;
+            /** @description number of spans in which the target did not keep up with the rate */
+            overloaded?: number;
             spans: number;
             /** @enum {string} */
             verdict: "meets" | "misses" | "open";
@@ -1649,7 +1663,7 @@ export interface components {
          * @enum {string}
          */
         Mode: "kv" | "round_robin" | "least_loaded" | "unknown";
-        /** @description The number of conversations that a mode sustains within the SLOs. */
+        /** @description The number of conversations, or the rate, that a mode sustains within the SLOs. */
         ModeCapacity: {
             /** @description no level is certain to miss the SLOs: the interval ends at the highest level or beyond it */
             above?: boolean;
@@ -1724,7 +1738,7 @@ export interface components {
          *     - `no_difference`: the interval contains 0
          *     - `too_variable`: there are too few batches of turns for an interval
          *     - `withheld`: better or worse, but within the load generator's own error
-         *     - `trade_off`: better or worse, but the better one certainly fails more turns, or the answers certainly differ in length
+         *     - `trade_off`: better or worse, but the better one certainly fails more turns, the answers certainly differ in length, or one does not keep up with the rate
          * @enum {string}
          */
         Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld" | "trade_off";
@@ -2782,10 +2796,12 @@ export interface components {
         };
         /** @description A request for spans of a workload at some concurrencies in some modes, each span on cold caches. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected. */
         SweepRequest: {
+            /** @description capacity search: what it searches; default: that of `levels`, else conversations */
+            by?: components["schemas"]["CapacityBy"];
             /** @description trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span`, with the caches that both arms share; auto (default), warm where changing the arm restarts nothing and both arms have the same workers */
             caches?: components["schemas"]["TrialCaches"];
             kind: components["schemas"]["SweepKind"];
-            /** @description concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels × modes × repeats must not exceed 1,000. */
+            /** @description numbers of conversations or rates: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels × modes × repeats must not exceed 1,000. */
             levels?: (number | string)[];
             /** @description trial: a trial of the same arms on another machine, whose scatter counts */
             like?: components["schemas"]["TrialLike"];
@@ -2804,7 +2820,7 @@ export interface components {
             question?: components["schemas"]["TrialQuestion"];
             /** @description sweep: spans of each level and mode */
             repeats?: number;
-            /** @description capacity search: largest error of its answer */
+            /** @description capacity search: largest error of its answer, in conversations or in conversations per second */
             resolution?: number;
             /** @description seed of the order of the spans and of the conversations, a whole number below 2⁶⁴; default: drawn for a trial, else 1 */
             seed?: string;
@@ -2854,6 +2870,8 @@ export interface components {
             mode: components["schemas"]["ModeState"];
             /** @description from 0; a repeated span keeps its number */
             number: number;
+            /** @description at a rate: why the target did not keep up, so that the span ended early and its latencies say how long it took; absent: it kept up */
+            overloaded?: string;
             /** @description description of the target's router; absent: not known */
             router?: string;
             /** @description figures of the counted time, with 95 % intervals from parts of the span */
@@ -3208,6 +3226,17 @@ export interface components {
          * @enum {string}
          */
         TrialMethod: "blocks" | "pairs";
+        /** @description What a trial at a rate shows of whether a mode keeps up with it. */
+        TrialOverload: {
+            arm: components["schemas"]["TrialArm"];
+            /** @description number of blocks in which its queue grew without end; their latencies are not compared */
+            blocks: number;
+            /**
+             * @description does_not_keep_up: in more blocks than chance explains, or its queue was certainly longer at the ends of spans; keeps_up: another mode does not, and its queue grew in no block
+             * @enum {string}
+             */
+            state: "keeps_up" | "open" | "does_not_keep_up";
+        };
         /** @description The comparison of two modes of a trial at the last look at which both took part. B has the better estimate. */
         TrialPair: {
             a: components["schemas"]["TrialArm"];
@@ -3314,6 +3343,8 @@ export interface components {
             method: components["schemas"]["TrialMethod"];
             /** @description differences in the other metrics for the modes of `primary`; their intervals hold for all of them together */
             others: components["schemas"]["TrialDifference"][];
+            /** @description trial at a rate: modes whose queue grew without end; absent: none */
+            overload?: components["schemas"]["TrialOverload"][];
             /** @description trial on pairs: pairs of spans */
             pairs?: number;
             /** @description difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up */
@@ -3333,10 +3364,10 @@ export interface components {
                 [key: string]: components["schemas"]["TrialVariance"];
             };
             /**
-             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes
+             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes. overloaded: some mode does not keep up with the rate, so that latencies are not compared
              * @enum {string}
              */
-            verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "b_fails_more" | "a_fails_more" | "failures_differ" | "no_difference" | "time_over";
+            verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "b_fails_more" | "a_fails_more" | "failures_differ" | "no_difference" | "time_over" | "overloaded";
         };
         /** @description The variance between the spans of an arm on the scale of differences, which is logarithmic for times and rates. */
         TrialVariance: {
@@ -3638,6 +3669,7 @@ export type BaselineRow = components['schemas']['BaselineRow'];
 export type Caches = components['schemas']['Caches'];
 export type CachesState = components['schemas']['CachesState'];
 export type Capacity = components['schemas']['Capacity'];
+export type CapacityBy = components['schemas']['CapacityBy'];
 export type ClientError = components['schemas']['ClientError'];
 export type ClientHealth = components['schemas']['ClientHealth'];
 export type Cluster = components['schemas']['Cluster'];
@@ -3799,6 +3831,7 @@ export type TrialGroup = components['schemas']['TrialGroup'];
 export type TrialLike = components['schemas']['TrialLike'];
 export type TrialLook = components['schemas']['TrialLook'];
 export type TrialMethod = components['schemas']['TrialMethod'];
+export type TrialOverload = components['schemas']['TrialOverload'];
 export type TrialPair = components['schemas']['TrialPair'];
 export type TrialPlace = components['schemas']['TrialPlace'];
 export type TrialPrior = components['schemas']['TrialPrior'];

@@ -280,13 +280,18 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 }
 
 // shape returns the settings of the workload that affect its results. The lock is held.
-func (l *Lane) shape() api.WorkloadShape {
+func (l *Lane) shape() api.WorkloadShape { return l.shapeAt(l.settings.Level) }
+
+// shapeAt returns the shape of the workload at a level. The lock is held.
+func (l *Lane) shapeAt(level api.Level) api.WorkloadShape {
+	settings := l.settings
+	settings.Level = level
 	exact := l.opts.Client.Extensions()[chat.ExtExact]
-	s := l.settings.Shape(l.corpus, exact)
+	s := settings.Shape(l.corpus, exact)
 	switch {
 	case l.opts.Plan != nil:
-		s = l.opts.Plan.Shape(l.settings, exact)
-	case l.settings.TrafficShape.Recorded():
+		s = l.opts.Plan.Shape(settings, exact)
+	case settings.TrafficShape.Recorded():
 		s.Corpus, s.Followup = l.corpus.Name, l.corpus.Asker(l.opts.Questioner)
 	}
 	s.Timeouts = l.opts.Timeouts

@@ -16,7 +16,8 @@ import (
 // SpanObserver receives the data that a span's figures are computed from. Its methods are called
 // concurrently, and must not block.
 type SpanObserver interface {
-	// TurnBegan and FirstToken receive every turn that this process sends, by its request's id.
+	// TurnBegan and FirstToken receive every turn that this process sends, by its request's id. At a rate, a turn begins
+	// when it was to be sent.
 	TurnBegan(request string, at time.Time)
 	FirstToken(request string, at time.Time)
 	// Tokens receives the number of output tokens as they arrive. At a turn's end a negative
@@ -178,11 +179,11 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 }
 
 // Adopt makes the run in progress a span, which observer receives from now on; nil where the lane does not run at that
-// level. The run goes on at the end of the span.
+// level, and at a rate, where a queue may be left from before. The run goes on at the end of the span.
 func (s *Lease) Adopt(level api.Level, observer SpanObserver) *SpanRun {
 	l := s.lane
 	defer l.lockAll()()
-	if l.phase != api.PhaseRunning || l.settings.Level != level || l.settings.Ramp != (api.Ramp{}) || len(l.lanes) > 1 {
+	if l.phase != api.PhaseRunning || l.settings.Level != level || level.Kind == api.Rate || len(l.lanes) > 1 {
 		return nil
 	}
 	l.run.observer.observe(observer)
@@ -237,6 +238,16 @@ func (l *Lane) Switchback(modes []api.ModeState) (inPlace, shared bool) {
 		shared = shared && d.SameWorkers(modes[0], m)
 	}
 	return inPlace, shared
+}
+
+// CheckLevel refuses a level that the lane cannot run at, with its settings as they are. The error is an
+// [api.FieldError].
+func (l *Lane) CheckLevel(level api.Level) error {
+	limit := l.catalog.Settings().MaxConcurrency
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.next(api.WorkloadPatch{Level: &level}, limit)
+	return err
 }
 
 // checkActive refuses to start anything when the process is ending or ctx has ended. The lane's
@@ -325,8 +336,11 @@ func (r *SpanRun) Undisturbed() bool { return r.lane.steps.current().ID == r.Ste
 // Adopted reports whether the run was in progress before the span.
 func (r *SpanRun) Adopted() bool { return r.adopted }
 
-// Actual returns the number of conversations in progress.
-func (r *SpanRun) Actual() int { return r.run.workload.Pace().Actual }
+// Pace returns how the conversations of the span have begun so far.
+func (r *SpanRun) Pace() workload.Pace { return r.run.workload.Pace() }
+
+// BeginArrivals begins the arrivals at a rate anew, with the draws of a seed.
+func (r *SpanRun) BeginArrivals(seed uint64) { r.run.workload.BeginArrivals(seed) }
 
 // Release ends the spans and restores the lane: its mode, its concurrency, and the workload if it
 // ran. If the mode cannot be restored, the lane is released stopped, with the driver's error. If no
@@ -427,12 +441,12 @@ func (l *Lane) OpeningOf(conversation string) int64 {
 // Name returns the name of the lane.
 func (l *Lane) Name() string { return l.opts.Name }
 
-// Describe returns the shape of the lane's workload, its target, and the target's deployment.
-func (l *Lane) Describe() (api.WorkloadShape, api.TargetID, api.Deployment) {
+// Describe returns the shape of the lane's workload at a level, its target, and the target's deployment.
+func (l *Lane) Describe(level api.Level) (api.WorkloadShape, api.TargetID, api.Deployment) {
 	d := l.deployment(l.Cluster())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.shape(), api.TargetID{URL: l.opts.Client.Root(), Model: d.Model}, d
+	return l.shapeAt(level), api.TargetID{URL: l.opts.Client.Root(), Model: d.Model}, d
 }
 
 // Route returns the part of a mode's identity that its name lacks; see [workload.Abilities].

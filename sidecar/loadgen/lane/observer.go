@@ -54,7 +54,11 @@ func (o *observer) save(c *workload.Conversation, status api.ConversationStatus,
 func (o *observer) TurnStarted(t *workload.LiveTurn) {
 	o.marks.Begin(t, o.lane.steps.current())
 	if span := o.span.Load(); span != nil {
-		(*span).TurnBegan(t.RequestID, t.Began)
+		at := t.Began
+		if !t.Intended.IsZero() {
+			at = t.Intended
+		}
+		(*span).TurnBegan(t.RequestID, at)
 	}
 }
 

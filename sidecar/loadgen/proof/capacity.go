@@ -13,16 +13,17 @@ import (
 type CapacityPlan struct {
 	Modes      []api.ModeState `json:"modes"`      // one, or two to find their crossing, too
 	Levels     []api.Level     `json:"levels"`     // levels of the coarse scan, ascending
-	Resolution int             `json:"resolution"` // smallest gap between levels, in conversations
+	Resolution float64         `json:"resolution"` // smallest gap between levels, in conversations or in those per second
 	Seconds    float64         `json:"seconds"`    // minimum counted time of a span
 	MaxTime    float64         `json:"max_time"`   // seconds for all spans with their warm-up
 	SLO        api.SLO         `json:"slo"`
 	Seed       uint64          `json:"seed,string"` // seed of the order and of the draws
 }
 
-// Capacity finds the highest concurrency of each mode at which the mode meets the SLOs for TTFT p95 and TPOT p95 there
-// and at every lower tested level. For two modes it also finds their crossing: the level at which TTFT p95 of the
-// second mode stops or begins to be better. It is a state machine like [Trial], and its JSON is its whole state.
+// Capacity finds the highest level of each mode, a concurrency or a rate, at which the mode meets the SLOs for TTFT p95
+// and TPOT p95 there and at every lower tested level. For two modes it also finds their crossing: the level at which
+// TTFT p95 of the second mode stops or begins to be better. It is a state machine like [Trial], and its JSON is its
+// whole state.
 //
 // Both questions ask for the first level that misses a limit. The limit is an SLO, or the order of the modes at the
 // lowest levels. Load makes no target faster, so the figures rise with the level. Isotonic regression over all spans
@@ -114,19 +115,13 @@ type task struct {
 
 // span returns the next span of a task. The k-th spans of a level run the same conversations in all modes.
 func (c *Capacity) span(t task) Span {
-	s := Span{
-		Attempt: 1,
-		Mode:    c.Plan.Modes[t.mode],
-		Level:   t.level,
-		WarmUp:  t.level.Conversations(),
-		Midway:  t.level.Conversations(),
-		Seconds: c.Plan.Seconds,
-	}
+	s := Span{Attempt: 1, Mode: c.Plan.Modes[t.mode], Level: t.level, Seconds: c.Plan.Seconds}
+	s.WarmUp, s.Midway = warmUp(t.level)
 	if n := len(c.Done); n > 0 {
 		s.Number = c.Done[n-1].Number + 1
 	}
 	for i := range c.Done {
-		if d := &c.Done[i]; !t.level.Below(d.Level) { // more conversations are slower
+		if d := &c.Done[i]; !t.level.Below(d.Level) && !d.Overloaded { // more conversations are slower
 			s.Seconds = max(s.Seconds, capacityPlanned*d.Latency)
 		}
 	}
@@ -234,12 +229,22 @@ type Done struct {
 	Latency float64              `json:"latency"` // median in seconds
 	Spoiled string               `json:"spoiled,omitempty"`
 	Metrics map[Metric]Sectioned `json:"metrics,omitempty"` // those with an SLO
+	// Good is the number of turns in a second that met every SLO.
+	Good float64 `json:"good,omitempty"`
+	// Overloaded reports that the target did not keep up with the rate. Its metrics may be unknown.
+	Overloaded bool `json:"overloaded,omitempty"`
 }
 
 // done returns the kept part of a span's result. The span is spoiled if a metric is unknown in any section.
 func (s Span) done(r *Result, slo api.SLO) Done {
-	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.reason()}
+	r.Short = r.Short || r.Overloaded
+	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.reason(), Overloaded: r.Overloaded}
 	if d.Spoiled != "" {
+		return d
+	}
+	whole, _ := r.cut(1, slo)
+	d.Good = whole.value(GoodRate)
+	if r.Overloaded {
 		return d
 	}
 	d.Latency = r.medianLatency()

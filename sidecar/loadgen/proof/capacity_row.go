@@ -26,6 +26,17 @@ type level struct {
 	lost   bool
 	excess [][]float64  // by figure, then by span
 	late   [][2]float64 // by figure: largest own error of the load generator, upwards and downwards
+	over   map[int]bool // spans that were overloaded, so that their excess is a convention that does not scatter
+}
+
+// measured returns the excess of a figure in the spans that were not overloaded.
+func (l *level) measured(figure int) (all []float64) {
+	for i, v := range l.excess[figure] {
+		if !l.over[i] {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // row holds the levels tested for one question, in ascending order.
@@ -45,7 +56,7 @@ func (r row) scatter(figure int) (all []decide.Variance) {
 	var own []decide.Variance
 	for _, l := range r {
 		levels = append(levels, l.at.Value)
-		own = append(own, decide.Pooled([][]float64{l.excess[figure]}))
+		own = append(own, decide.Pooled([][]float64{l.measured(figure)}))
 	}
 	s := decide.NewScatter(levels, own)
 	for i := range r {
@@ -168,7 +179,7 @@ func (c *Capacity) wish(r row) (at api.Level, spans int, ok bool) {
 		return at, spans, ok
 	}
 	low, up := r[high-1], r[high]
-	wide := up.at.Value-low.at.Value > float64(c.Plan.Resolution)
+	wide := up.at.Value-low.at.Value > c.Plan.Resolution*(1+rounding)
 	if wide && (!inside(low) || low.spans > 1) && (!inside(up) || up.spans > 1) {
 		return low.at.With((low.at.Value + up.at.Value) / 2), 0, true
 	}
@@ -210,6 +221,10 @@ func (c *Capacity) rows() (all []row, below string) {
 	return all, below
 }
 
+// overloadedBy is the factor over an SLO that the times of a span count as which did not keep up with its rate. They grow
+// for as long as it runs.
+const overloadedBy = 4
+
 // judge compares the spans of a level in one mode with the SLOs.
 func (c *Capacity) judge(at api.Level, h held) level {
 	l := level{at: at, lost: h.lost()}
@@ -223,6 +238,9 @@ func (c *Capacity) judge(at api.Level, h held) level {
 		for _, d := range h {
 			if d != nil {
 				v := d.Metrics[m].Whole - m.scaled(threshold)
+				if d.Overloaded {
+					v = math.Log(overloadedBy)
+				}
 				if math.Abs(v) <= rounding {
 					v = 0
 				}
@@ -234,6 +252,10 @@ func (c *Capacity) judge(at api.Level, h held) level {
 			l.late[len(l.late)-1][1] = late
 		}
 	}
+	l.over = map[int]bool{}
+	for i, d := range slices.DeleteFunc(slices.Clone(h), func(d *Done) bool { return d == nil }) {
+		l.over[i] = d.Overloaded
+	}
 	l.spans = len(l.excess[0])
 	return l
 }
@@ -241,11 +263,21 @@ func (c *Capacity) judge(at api.Level, h held) level {
 // order compares TTFT p95 of the second mode with the first at one level, by pairs of spans with the same draws. The
 // excess is negative where the second mode is better.
 func order(at api.Level, a, b held) level {
-	l := level{at: at, lost: a.lost() || b.lost(), excess: [][]float64{nil}, late: [][2]float64{{}}}
+	l := level{at: at, lost: a.lost() || b.lost(), excess: [][]float64{nil}, late: [][2]float64{{}}, over: map[int]bool{}}
 	for i := range min(len(a), len(b)) {
 		if a[i] != nil && b[i] != nil {
 			first, second := a[i].Metrics[TTFT95], b[i].Metrics[TTFT95]
-			l.excess[0] = append(l.excess[0], second.Whole-first.Whole)
+			difference := second.Whole - first.Whole
+			switch { // latencies of an overloaded span are no figures
+			case a[i].Overloaded && b[i].Overloaded:
+				continue
+			case a[i].Overloaded:
+				difference = -math.Log(overloadedBy)
+			case b[i].Overloaded:
+				difference = math.Log(overloadedBy)
+			}
+			l.excess[0] = append(l.excess[0], difference)
+			l.over[len(l.excess[0])-1] = a[i].Overloaded || b[i].Overloaded
 			l.late[0] = [2]float64{max(l.late[0][0], second.Error), max(l.late[0][1], first.Error)}
 		}
 	}
@@ -316,7 +348,9 @@ func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 				verdict = misses
 			}
 		}
-		s.Tested = append(s.Tested, api.LevelTest{Level: l.at, Spans: l.spans, Verdict: verdict})
+		test := api.LevelTest{Level: l.at, Spans: l.spans, Verdict: verdict}
+		c.addGood(&test, m)
+		s.Tested = append(s.Tested, test)
 	}
 	ttft, tpot := r.certain(0), r.certain(1)
 	for i := len(r.until()); i < len(r); i++ {
@@ -325,10 +359,43 @@ func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 		}
 	}
 	if known && c.scanned(r) {
-		s.Level = new(r[0].at.With(a.Level))
+		s.Level = new(c.shown(r[0].at.With(a.Level)))
 		s.Interval, s.Above = r.interval(a)
 	}
 	return s
+}
+
+// shown rounds a rate that is interpolated to a tenth of the resolution.
+func (c *Capacity) shown(at api.Level) api.Level {
+	if at.Kind == api.Conversations {
+		return at
+	}
+	tens := math.Pow(10, 1-math.Floor(math.Log10(c.Plan.Resolution)))
+	return at.With(math.Round(at.Value*tens) / tens)
+}
+
+// addGood sets the turns of a level that met every SLO in a second, with an interval by Student's t over its spans, and
+// the number of spans that did not keep up.
+func (c *Capacity) addGood(test *api.LevelTest, m api.ModeState) {
+	var all []float64
+	for _, d := range c.at(task{test.Level, slices.Index(c.Plan.Modes, m)}) {
+		if d == nil {
+			continue
+		}
+		all = append(all, d.Good)
+		if d.Overloaded {
+			test.Overloaded++
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	mean, deviation := stat.MeanStdDev(all, nil)
+	test.GoodPerSecond = &mean
+	if n := float64(len(all)); n > 1 {
+		h := student(alpha, n-1) * stat.StdErr(deviation, n)
+		test.GoodInterval = &[2]float64{max(0, mean-h), mean + h}
+	}
 }
 
 // interval returns the interval of an answer in levels, or nil if it is unknown. An interval without upper
@@ -349,8 +416,12 @@ func (c *Capacity) crossing(r row, below string) *api.Crossing {
 	}
 	s := &api.Crossing{Below: below}
 	s.Interval, s.Above = r.interval(a)
+	half := 0. // the number of conversations is rounded
+	if r[0].at.Kind == api.Conversations {
+		half = .5
+	}
 	if a.Level < r[len(r)-1].at.Value {
-		s.Level = new(r[0].at.With(math.Round(a.Level)))
+		s.Level = new(c.shown(r[0].at.With(a.Level + half)))
 	}
 	return s
 }

@@ -94,6 +94,8 @@ type Level struct {
 	Figures map[Quantity]Figure `json:"figures"`
 	// FailsMore is the side, an index of [Comparison.Sides], that certainly fails more turns; nil: neither.
 	FailsMore *int `json:"fails_more,omitempty"`
+	// Overloaded are the sides that did not keep up with the rate in some span.
+	Overloaded []Overload `json:"overloaded,omitempty"`
 	// Answers is the difference in the length of answers; nil unless it certainly exceeds [decide.GuardMargin].
 	Answers *AnswerDifference `json:"answers,omitempty"`
 }
@@ -123,7 +125,7 @@ type Average struct {
 	NoneShown   []api.Level `json:"no_difference"`
 	TooVariable []api.Level `json:"too_variable"`
 	Withheld    []api.Level `json:"withheld"`  // for the load generator's own error
-	TradeOff    []api.Level `json:"trade_off"` // [Level.FailsMore] or [Level.Answers] forbids it
+	TradeOff    []api.Level `json:"trade_off"` // [Level.FailsMore], Overloaded or Answers forbids it
 }
 
 // Quantity is a column of a report's tables.

@@ -4,16 +4,22 @@ import (
 	"math"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/decide"
 )
 
-// guard replaces outcomes in favor of a side that certainly fails more turns at that level, and all outcomes where the
-// answers certainly differ in length.
+// guard replaces outcomes in favor of a side that certainly fails more turns at that level, all outcomes where the
+// answers certainly differ in length, and those by latency where a side does not keep up with the rate.
 func (c *Comparison) guard(p *Pair) {
 	for i := range p.Levels {
 		l := &p.Levels[i]
 		a, b := c.failures(&c.Sides[p.A], l.Level), c.failures(&c.Sides[p.B], l.Level)
 		l.Answers = c.answers(p, l.Level)
+		for _, side := range []int{p.A, p.B} {
+			if o := c.overload(side, l.Level); o.Spans > 0 {
+				l.Overloaded = append(l.Overloaded, o)
+			}
+		}
 		switch {
 		case decide.FailsMore(b, a):
 			l.FailsMore = &p.B
@@ -22,12 +28,39 @@ func (c *Comparison) guard(p *Pair) {
 		}
 		for q, f := range l.Figures {
 			forB, forA := f.Outcome == api.OutcomeBetter, f.Outcome == api.OutcomeWorse
-			if l.Answers != nil && (forA || forB) || l.FailsMore == &p.B && forB || l.FailsMore == &p.A && forA {
+			late := len(l.Overloaded) > 0 && q.Kind == baseline.Time
+			if (late || l.Answers != nil) && (forA || forB) || l.FailsMore == &p.B && forB || l.FailsMore == &p.A && forA {
 				f.Outcome = api.OutcomeTradeOff
 				l.Figures[q] = f
 			}
 		}
 	}
+}
+
+// Overload is how often a side, an index of [Comparison.Sides], did not keep up with a rate: in how many of the spans
+// that count.
+type Overload struct {
+	Side  int `json:"side"`
+	Spans int `json:"spans"`
+	Of    int `json:"of"`
+}
+
+// overload returns how often a side did not keep up with a level.
+func (c *Comparison) overload(side int, level api.Level) Overload {
+	o := Overload{Side: side}
+	if c.Sweep == nil {
+		return o
+	}
+	for i := range c.Sweep.Spans {
+		span := &c.Sweep.Spans[i]
+		if span.Spoiled == "" && span.Mode == c.Sides[side].Mode && span.Level == level {
+			o.Of++
+			if span.Overloaded != "" {
+				o.Spans++
+			}
+		}
+	}
+	return o
 }
 
 // failures returns the failed turns of a side at a level: of each span of a sweep, else of its row.

@@ -104,7 +104,7 @@ func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
 func (c *Comparison) repeats(q Quantity, s *Side, level api.Level) (all []float64) {
 	for i := range c.Sweep.Spans {
 		span := &c.Sweep.Spans[i]
-		if span.Spoiled != "" || span.Row == nil || span.Mode != s.Mode || span.Level != level {
+		if span.Spoiled != "" || span.Overloaded != "" || span.Row == nil || span.Mode != s.Mode || span.Level != level {
 			continue
 		}
 		if v := scaled(q.Kind, value(q, span.Row)); finite(v) {

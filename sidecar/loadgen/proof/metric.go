@@ -27,6 +27,9 @@ const (
 	// Goodput is the share of whole turns within all SLOs among all ended turns, failed ones included.
 	Goodput Metric = "goodput"
 
+	// GoodRate is the number of whole turns within all SLOs in a second.
+	GoodRate Metric = "good_turns_per_second"
+
 	// AnswerTokens is the mean number of output tokens of a successful turn, by usage.
 	AnswerTokens Metric = "output_tokens_per_turn"
 	// StopShare and LengthShare are the shares of successful turns with that finish reason.
@@ -55,10 +58,11 @@ var metrics = map[Metric]struct {
 	MeanTTFT: {"mean TTFT", baseline.Time}, TTFT95: {"TTFT p95", baseline.Time}, TTFT50: {"TTFT p50", baseline.Time},
 	LaterTTFT95: {"TTFT p95 from turn 2 on", baseline.Time}, TPOT95: {"TPOT p95", baseline.Time},
 	Throughput: {"throughput", baseline.Rate}, HitRate: {"KV cache hit rate", baseline.Share},
-	Goodput: {"goodput", baseline.Share}, AnswerTokens: {"output tokens per answer", baseline.Rate},
-	StopShare:   {"answers with finish reason stop", baseline.Share},
-	LengthShare: {"answers with finish reason length", baseline.Share},
-	firstThird:  {"", baseline.Share}, otherThirds: {"", baseline.Share}, afterEffect: {"", baseline.Share},
+	Goodput: {"goodput", baseline.Share}, GoodRate: {"turns per second within the SLOs", baseline.Rate},
+	AnswerTokens: {"output tokens per answer", baseline.Rate},
+	StopShare:    {"answers with finish reason stop", baseline.Share},
+	LengthShare:  {"answers with finish reason length", baseline.Share},
+	firstThird:   {"", baseline.Share}, otherThirds: {"", baseline.Share}, afterEffect: {"", baseline.Share},
 }
 
 // Name returns the metric's name in sentences.
@@ -112,6 +116,8 @@ func (t *tally) value(m Metric) float64 {
 		return t.cached / t.prompt
 	case Goodput:
 		return t.good / t.ended
+	case GoodRate:
+		return t.good / t.seconds
 	case AnswerTokens:
 		if t.reported < t.answers {
 			return math.NaN()

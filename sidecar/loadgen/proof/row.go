@@ -78,12 +78,14 @@ func (r *Recording) shot(row *api.BaselineRow, snapshots int) {
 	})
 }
 
-// endedIn returns the figures of the turns that ended between two times, and of the tokens that arrived between them.
+// endedIn returns the figures of the turns that count between two times by their ends, and of the tokens that arrived
+// between them.
 func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 	t := tally{seconds: to - from}
 	for i := range r.Turns {
 		turn := &r.Turns[i]
-		if end, ok := turn.End(); ok && end > from && end <= to {
+		end, ok := turn.End()
+		if at := r.when(turn, end); ok && at > from && at <= to {
 			t.end(turn, api.SLO{})
 			if turn.OK() && !turn.Waiting() {
 				t.addTTFT(turn)

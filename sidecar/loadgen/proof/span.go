@@ -35,8 +35,9 @@ type Recording struct {
 	Turns              []workload.Outcome
 	Tokens             []float64 // output tokens delivered in each second of the span
 	Short              bool      // the counted time may be below [Latencies] median latencies, as in a trial
-	// BySent counts a turn, with all of its times, where it was sent in the counted time, as in a slot of a switchback,
-	// whose turns belong to the arm that they were sent to.
+	// BySent counts a turn, with all of its times, where it was sent, or to be sent, in the counted time: in a slot of a
+	// switchback, whose turns belong to the arm that they were sent to, and at a rate, where turns that wait long would
+	// be left out otherwise.
 	BySent bool
 }
 
@@ -316,6 +317,11 @@ type Span struct {
 	// Midway is the number of first conversations that start in their middle. Without it, conversations that start
 	// together would end together again and again; see [draw.Shape].
 	Midway int `json:"midway,omitempty"`
+	// From is the least time in seconds from the beginning of the load to the counted time, at a rate.
+	From float64 `json:"from,omitempty"`
+	// Arrivals is the seed of the arrivals of a slot at a rate. They begin anew with each slot, so that those of a pair
+	// have the same.
+	Arrivals uint64 `json:"arrivals,omitempty,string"`
 	// LeadIn is the time in seconds at the beginning of a slot that does not count.
 	LeadIn float64 `json:"lead_in,omitempty"`
 	// WarmUpSeconds is the minimum time at the full concurrency before the span counts. Spans that are kept have none.
@@ -338,6 +344,13 @@ type Result struct {
 	Errors map[Metric]float64
 	// RunIn is the time in seconds for which the span waited after its warm-up until the hit rate no longer rose.
 	RunIn float64
+	// Before is the time in seconds from the beginning of the load to the counted time, at a rate.
+	Before float64
+	// Growth is how many more conversations were in progress at the end of the counted time than at its beginning, at a
+	// rate.
+	Growth float64
+	// Overloaded reports that the target did not keep up with the rate. The span ended early, and may be short.
+	Overloaded bool
 	Recording
 }
 

@@ -126,8 +126,12 @@ func (s *Sweep) order() (all []Span) {
 // span returns the span of a level in a mode. Each repeat of a level runs different conversations, which are the same
 // in all modes.
 func (s *Sweep) span(level api.Level, m api.ModeState, repeat int) Span {
+	begin := 0
+	if level.Kind == api.Rate {
+		begin = OpenWarmUp
+	}
 	return Span{
-		Mode: m, Level: level, WarmUpSeconds: s.Plan.WarmUp, Seconds: s.Plan.Seconds,
+		Mode: m, Level: level, WarmUp: begin, WarmUpSeconds: s.Plan.WarmUp, Seconds: s.Plan.Seconds,
 		Seed: rand.New(rand.NewPCG(s.Plan.Seed, drawOf(level, repeat))).Uint64(),
 	}
 }

@@ -231,26 +231,39 @@ type Trial struct {
 	// the length of spans, which it is a third of at most, would differ from block to block. The first run of the first
 	// block, which may have waited for less, lets a whole span pass as well.
 	RunIn float64 `json:"run_in,omitempty"`
+	// Before is the longest time in seconds from the beginning of a span's load to what counts, at a rate. Later spans
+	// count no sooner, so that those of a block count the same arrivals.
+	Before float64 `json:"before,omitempty"`
+	// Dropped are the blocks in which some arm did not keep up with the rate.
+	Dropped []Dropped `json:"dropped,omitempty"`
+	// Growth are, by arm, how many more conversations were in progress at the end of the counted time of a span than at
+	// its beginning, at a rate. Over are the arms that certainly do not keep up.
+	Growth map[int][]float64 `json:"growth,omitempty"`
+	Over   []int             `json:"over,omitempty"`
 	// Expected is after how many blocks it is over, as likely as not; 0: not known, or not in its time.
 	Expected int            `json:"expected"`
 	Shown    api.TrialState `json:"state"` // after the latest block
 
 	known decide.Boundaries
+	held  bool // the latest look would show a better arm, but some arm may not keep up
 }
 
 // Measured is a run of the block under way. What it says of times depends on the other runs of the block, whose slowest
 // turn says what a failed one counts as.
 type Measured struct {
-	Spoiled string             `json:"spoiled,omitempty"`
-	Elapsed float64            `json:"elapsed"`
-	TTFT    decide.Sample      `json:"ttft"`
-	Later   decide.Sample      `json:"later,omitzero"` // TTFT from turn 2 on, where it decides
-	TPOT    decide.Sample      `json:"tpot"`
-	Known   map[Metric]float64 `json:"known,omitempty"`  // the metrics that do not
-	Errors  map[Metric]float64 `json:"errors,omitempty"` // the most that the load generator may be wrong by, in seconds
-	Within  float64            `json:"within"`           // variance of the primary metric by its sections; 0: not known
-	Failed  int                `json:"failed"`
-	Ended   int                `json:"ended"`
+	Spoiled string `json:"spoiled,omitempty"`
+	// Overloaded reports that the arm did not keep up with the rate.
+	Overloaded bool               `json:"overloaded,omitempty"`
+	Growth     float64            `json:"growth,omitempty"` // see [Result]
+	Elapsed    float64            `json:"elapsed"`
+	TTFT       decide.Sample      `json:"ttft"`
+	Later      decide.Sample      `json:"later,omitzero"` // TTFT from turn 2 on, where it decides
+	TPOT       decide.Sample      `json:"tpot"`
+	Known      map[Metric]float64 `json:"known,omitempty"`  // the metrics that do not
+	Errors     map[Metric]float64 `json:"errors,omitempty"` // the most that the load generator may be wrong by, in seconds
+	Within     float64            `json:"within"`           // variance of the primary metric by its sections; 0: not known
+	Failed     int                `json:"failed"`
+	Ended      int                `json:"ended"`
 }
 
 // New begins a trial. It returns an *[api.FieldError] for a time limit that is too short for the blocks before the
@@ -327,6 +340,9 @@ func (t *Trial) span(place int) Span {
 	for i := range t.Blocks {
 		number += len(t.Blocks[i].Spans)
 	}
+	for _, d := range t.Dropped {
+		number += d.Spans
+	}
 	order := t.order()
 	for place >= len(order) {
 		place -= len(order)
@@ -336,17 +352,22 @@ func (t *Trial) span(place int) Span {
 	run := order[place]
 	length := float64(run.Length)
 	if t.Plan.Switchback {
-		return t.slot(run, number)
+		return t.slot(run, block, number)
 	}
+	begin, midway := warmUp(t.Plan.Level)
 	return Span{
 		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
-		Level: t.Plan.Level, Midway: t.Plan.Level.Conversations(),
-		WarmUp: t.Plan.Level.Conversations(), RunIn: float64(run.RunIn) / length,
+		Level: t.Plan.Level, Midway: midway, WarmUp: begin, RunIn: float64(run.RunIn) / length, From: t.Before,
 		Settle: t.settle(), Settles: len(t.Blocks) == 0,
 		Seconds:   length * max(t.Plan.Seconds, TrialLatencies*t.Latency, counting*t.settle()),
 		Latencies: length * TrialLatencies,
-		Seed:      rand.New(rand.NewPCG(t.Plan.Seed, uint64(len(t.Blocks)+1))).Uint64(),
+		Seed:      t.drawOf(len(t.Blocks)),
 	}
+}
+
+// drawOf returns the seed of the spans of a block. One that takes the place of a dropped block has other draws.
+func (t *Trial) drawOf(block int) uint64 {
+	return rand.New(rand.NewPCG(t.Plan.Seed, uint64(len(t.Dropped))<<32|uint64(block+1))).Uint64()
 }
 
 // LeadIn is the least time at the beginning of a slot that does not count, in seconds. After a change, the caches that
@@ -362,13 +383,14 @@ const leadLatencies = 1.5
 const leastCounted = 10
 
 // slot returns a slot of a switchback. Its turns count after the lead-in.
-func (t *Trial) slot(run decide.Run, number int) Span {
+func (t *Trial) slot(run decide.Run, block, number int) Span {
 	lead := max(LeadIn, leadLatencies*t.Latency, t.Plan.WarmUp)
 	length := max(t.Plan.slotSeconds(), TrialLatencies*t.Latency, lead+leastCounted)
+	begin, midway := warmUp(t.Plan.Level)
 	return Span{
 		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
-		Level: t.Plan.Level, Midway: t.Plan.Level.Conversations(), WarmUp: t.Plan.Level.Conversations(),
-		LeadIn: lead, Seconds: length - lead, Seed: t.Plan.Seed,
+		Level: t.Plan.Level, Midway: midway, WarmUp: begin, LeadIn: lead, Seconds: length - lead, Seed: t.Plan.Seed,
+		Arrivals: t.drawOf(block),
 	}
 }
 
@@ -392,13 +414,22 @@ func (t *Trial) Add(r Result) (spoiled string) {
 	spoiled = m.Spoiled
 	if spoiled == "" {
 		m = r.measured(t.Plan)
-		t.Expect(r.medianLatency())
+		if !r.Overloaded {
+			t.Expect(r.medianLatency())
+		}
 		if len(t.Blocks) == 0 {
 			t.RunIn = max(t.RunIn, r.RunIn)
+		}
+		if m.Overloaded, m.Growth = r.Overloaded, r.Growth; !r.Overloaded {
+			t.Before = max(t.Before, r.Before)
 		}
 	}
 	t.Runs = append(t.Runs, m)
 	dropsPair := t.Plan.Switchback && spoiled != ""
+	if t.Plan.Switchback && m.Overloaded {
+		t.drop()
+		return ""
+	}
 	if len(t.Runs)%t.Plan.unit() == 0 && !dropsPair {
 		t.complete()
 	}
@@ -417,9 +448,15 @@ func (t *Trial) complete() {
 		return
 	}
 	t.Attempt = 1
+	if t.drop(); len(t.Runs) == 0 {
+		return
+	}
 	if order := t.order(); len(t.Runs) == len(order) {
 		t.Blocks = append(t.Blocks, t.block(order))
-		t.look()
+		t.grow(order)
+		if t.look(); t.held {
+			t.withdraw()
+		}
 		t.Runs, t.Lost = []Measured{}, 0
 	}
 }
@@ -509,6 +546,7 @@ func (t *Trial) look() {
 	s := &t.Shown
 	s.Spans = t.measuredSpans(d.Succeeded)
 	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
+	t.held = false
 	s.Verdict, s.Succeeded = string(t.verdictOf(&d)), d.Succeeded
 	s.RunIn = t.settle()
 	if s.Detectable == nil && s.Blocks == 1 {
@@ -588,6 +626,11 @@ func (t *Trial) afterEffect(a, b int) *api.TrialAfterEffect {
 func (t *Trial) measuredSpans(succeeded bool) (all []api.TrialSpan) {
 	number := 0
 	for i := range t.Blocks {
+		for _, d := range t.Dropped {
+			if d.After == i {
+				number += d.Spans
+			}
+		}
 		for _, s := range t.Blocks[i].Spans {
 			if v, ok := s.Value(string(t.Plan.Primary), succeeded); ok {
 				all = append(all, api.TrialSpan{Number: number, Value: v})
@@ -631,11 +674,11 @@ func (t *Trial) verdictOf(d *decide.Decision) Verdict {
 	case d.Verdict != decide.Better:
 		return d.Verdict
 	case t.Plan.several():
-		return Best
+		return t.decidable(d.Left[0], Best)
 	case d.Left[0] == 1:
-		return BBetter
+		return t.decidable(1, BBetter)
 	}
-	return ABetter
+	return t.decidable(0, ABetter)
 }
 
 // failed are the turns of an arm in all blocks.

@@ -20,6 +20,9 @@ func Headline(s *api.Sweep) *api.Headline {
 	r := OfSweep(*s)
 	a, b := r.trialNames()
 	other := lane.InSentence(a)
+	if proof.Verdict(t.Verdict) == proof.Overloaded {
+		return r.overloadHeadline(t)
+	}
 	if t.Primary == nil {
 		return beforeLook(s, b, other)
 	}

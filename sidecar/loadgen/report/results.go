@@ -56,9 +56,9 @@ func sweepTitle(s *api.Sweep) string {
 	names := proof.ModeNames(s.Request.Modes)
 	switch {
 	case s.Request.Kind == api.SweepTrial && len(names) == 2:
-		return fmt.Sprintf("Trial: %s against %s at %s conversations", names[1], names[0], numbers(s.Request.Levels))
+		return fmt.Sprintf("Trial: %s against %s at %s", names[1], names[0], api.LevelsInWords(s.Request.Levels))
 	case s.Request.Kind == api.SweepTrial && len(names) > 2:
-		return fmt.Sprintf("Trial: %s at %s conversations", join(names), numbers(s.Request.Levels))
+		return fmt.Sprintf("Trial: %s at %s", join(names), api.LevelsInWords(s.Request.Levels))
 	case s.Request.Kind == api.SweepCapacity:
 		return "Capacity within the SLOs: " + strings.Join(names, ", ")
 	}

@@ -185,7 +185,7 @@ func (r *Results) methodology() Section {
 			s.add(name+", "+r.Sides[i].Name, text(&r.Sides[i]))
 		}
 	}
-	concurrency := func(s *proof.Side) string { return numbers(s.Levels()) + " conversations in progress" }
+	concurrency := func(s *proof.Side) string { return loadWords(s.Levels()) }
 	one := r.Sides[0].Baseline == r.Sides[1].Baseline
 	add("Figures", one, func(s *proof.Side) string { return s.Kind })
 	add("Averaged", one, averaged)
@@ -214,7 +214,7 @@ func (r *Results) sweepMethodology(s *Section) {
 	q := &run.Request
 	s.add("Kind", kindWords(q))
 	s.add("Measured", when(run))
-	s.add("Concurrency", numbers(q.Levels)+" conversations in progress")
+	s.add("Concurrency", loadWords(q.Levels))
 	warmUp := untilFirstEnded
 	switch q.Kind {
 	case api.SweepTrial:
@@ -230,11 +230,18 @@ func (r *Results) sweepMethodology(s *Section) {
 			s.add("Repeats", plural(*q.Repeats, "span")+" of each level and mode")
 		}
 		warmUp = "each span for " + durationText(value64(q.WarmUp)) + " at its full concurrency"
+		if atRate(q) {
+			warmUp = fmt.Sprintf("each span for %s after %s", durationText(value64(q.WarmUp)), firstEnded)
+		}
 	case api.SweepCapacity:
 		s.add("Order", "a scan of these levels, then bisection of the first that misses the SLOs; each level that "+
 			"decides is measured until its verdict is certain enough")
 		if q.Resolution != nil {
-			s.add("Resolution", plural(*q.Resolution, "conversation"))
+			resolution := api.Level{Value: *q.Resolution}
+			if q.ByRate() {
+				resolution.Kind = api.Rate
+			}
+			s.add("Resolution", resolution.InWords())
 		}
 	}
 	if q.MaxSeconds != nil {
@@ -263,6 +270,8 @@ func kindWords(q *api.SweepRequest) string {
 	switch {
 	case q.Kind == api.SweepLevels:
 		return "sweep: what does each mode do at each level?"
+	case q.Kind == api.SweepCapacity && q.ByRate():
+		return "capacity search: which rate does each mode sustain within the SLOs?"
 	case q.Kind == api.SweepCapacity:
 		return "capacity search: how many conversations does each mode sustain within the SLOs?"
 	case len(q.Modes) <= 2:
@@ -273,16 +282,36 @@ func kindWords(q *api.SweepRequest) string {
 	return "trial: which arm is better than all others at one concurrency?"
 }
 
+// atRate reports whether the levels of a sweep are rates.
+func atRate(q *api.SweepRequest) bool { return len(q.Levels) > 0 && q.Levels[0].Kind == api.Rate }
+
+// loadWords describes levels of one kind.
+func loadWords(levels []api.Level) string {
+	if len(levels) > 0 && levels[0].Kind == api.Rate {
+		return numbers(levels) + ": conversations that begin in a second, whatever the server does"
+	}
+	return numbers(levels) + " conversations in progress"
+}
+
+// firstEnded is until when a span at a rate warms up.
+var firstEnded = fmt.Sprintf("its first %d conversations have ended", proof.OpenWarmUp)
+
 // untilFirstEnded describes the warm-up of a span without a fixed length.
 const untilFirstEnded = "each span warms up until its initial conversations have ended"
 
 // trialWarmUp describes what of a trial does not count.
 func trialWarmUp(q *api.SweepRequest, t *api.TrialState) string {
+	if q.Warm() && atRate(q) {
+		return "until the first conversations have ended; then the first " + leadIn(q) + " of each slot"
+	}
 	if q.Warm() {
 		return "until the initial conversations have ended, which start at different turns; then the first " +
 			leadIn(q) + " of each slot"
 	}
 	text := untilFirstEnded + "; these start at different turns, so that they do not all end at once"
+	if atRate(q) {
+		text = "each span warms up until " + firstEnded + ", and for as long as any span before it"
+	}
 	if t != nil && t.RunIn > 0 {
 		text += "; then for " + durationText(t.RunIn) + ", after which the hit rate no longer rose in the first block"
 	}
@@ -303,7 +332,11 @@ func countedWords(q *api.SweepRequest, pairs bool) string {
 	if q.Warm() {
 		text = "each slot lasts %s at least, and no less than %d median latencies, without its first " + leadIn(q)
 	}
-	return fmt.Sprintf(text, durationText(*q.Seconds), latencies)
+	text = fmt.Sprintf(text, durationText(*q.Seconds), latencies)
+	if atRate(q) {
+		text += "; a turn counts by when it was to be sent, and is waited for"
+	}
+	return text
 }
 
 // trialOrder describes the order of a trial's spans.

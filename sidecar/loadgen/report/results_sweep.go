@@ -31,6 +31,11 @@ func (r *Results) capacitySections() []Section {
 	tests := Section{Title: "Levels tested", Level: 3, Table: &Table{
 		Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"},
 	}}
+	byRate := r.Sweep.Request.ByRate()
+	if byRate {
+		s.Table.Head[1], tests.Table.Head[1] = "Sustained rate", "Rate"
+		tests.Table.Head = append(tests.Table.Head, "Turns per second within the SLOs", "Overloaded spans")
+	}
 	for i := range c.Modes {
 		m := &c.Modes[i]
 		between, isolated := "not known", "no level"
@@ -42,7 +47,11 @@ func (r *Results) capacitySections() []Section {
 		}
 		s.Table.add(names[i], sustained(m), between, isolated)
 		for _, t := range m.Tested {
-			tests.Table.add(names[i], t.Level.String(), t.Verdict, strconv.Itoa(t.Spans))
+			row := []string{names[i], t.Level.String(), t.Verdict, strconv.Itoa(t.Spans)}
+			if byRate {
+				row = append(row, goodCell(&t), strconv.Itoa(t.Overloaded))
+			}
+			tests.Table.add(row...)
 		}
 	}
 	if x := c.Crossing; x != nil && x.Level != nil {
@@ -85,6 +94,9 @@ func (r *Results) spans() Section {
 		}
 		if x.Spoiled != "" {
 			remarks = append(remarks, "does not count: "+x.Spoiled)
+		}
+		if x.Overloaded != "" {
+			remarks = append(remarks, "does not keep up: "+x.Overloaded)
 		}
 		began, counted := "–", "–"
 		if !x.Started.IsZero() {

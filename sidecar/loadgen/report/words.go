@@ -213,6 +213,7 @@ func (r *Results) capacityWords() []string {
 	var clauses, isolated []string
 	for n, i := range order {
 		clauses = append(clauses, capacityClause(names[i], &c.Modes[i], n == 0))
+		isolated = append(isolated, goodWords(names[i], &c.Modes[i])...)
 		if len(c.Modes[i].Isolated) > 0 {
 			isolated = append(isolated, fmt.Sprintf("Above a level that misses the SLOs, %s still meets them at %s.",
 				names[i], numbers(c.Modes[i].Isolated)))
@@ -230,6 +231,38 @@ func (r *Results) capacityWords() []string {
 	return append([]string{text + "."}, isolated...)
 }
 
+// goodWords says how many turns of a mode met every SLO in a second, at the rate where they were most. It returns
+// nothing for numbers of conversations.
+func goodWords(name string, m *api.ModeCapacity) []string {
+	var best *api.LevelTest
+	for i := range m.Tested {
+		t := &m.Tested[i]
+		if t.Level.Kind == api.Rate && t.GoodPerSecond != nil && (best == nil || *t.GoodPerSecond > *best.GoodPerSecond) {
+			best = t
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("Of %s, the most turns that met every SLO were %s per second, at %v.", name,
+		goodCell(best), best.Level)}
+}
+
+// goodCell formats the turns of a level that met every SLO in a second, with their interval.
+func goodCell(t *api.LevelTest) string {
+	switch in := t.GoodInterval; {
+	case t.GoodPerSecond == nil:
+		return "not known"
+	case in == nil:
+		return trimmed3(*t.GoodPerSecond)
+	default:
+		return fmt.Sprintf("%s (%s to %s)", trimmed3(*t.GoodPerSecond), trimmed3(in[0]), trimmed3(in[1]))
+	}
+}
+
+// trimmed3 formats a number with at most three significant digits.
+func trimmed3(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+
 func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	in := bracketed(m.Interval, m.Above)
 	switch {
@@ -246,7 +279,11 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	case m.Level.Value == 0:
 		return name + " none, not even at the lowest level" + in
 	case first:
-		return fmt.Sprintf("%s sustains %s conversations within the SLOs%s", name, sustained(m), in)
+		what := " conversations"
+		if m.Level.Kind == api.Rate {
+			what = ""
+		}
+		return fmt.Sprintf("%s sustains %s%s within the SLOs%s", name, sustained(m), what, in)
 	}
 	return name + " " + sustained(m) + in
 }

@@ -53,6 +53,13 @@ func (r *Results) guardSentences(p *proof.Pair) (all []string) {
 		}
 	}
 	for _, l := range p.Levels {
+		for _, o := range l.Overloaded {
+			how := "does not keep up with"
+			if o.Spans < o.Of {
+				how = fmt.Sprintf("did not keep up in %d of %d spans with", o.Spans, o.Of)
+			}
+			all = append(all, fmt.Sprintf("%s %s %v, where latencies are not compared.", r.Sides[o.Side].Name, how, l.Level))
+		}
 		if d := l.Answers; d != nil {
 			all = append(all, fmt.Sprintf("At %v, %s, so neither is better there.", l.Level,
 				answerWords(a, b, d.Difference, d.Interval)))

@@ -40,7 +40,7 @@ func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
 // rankingWords describes the verdict on more than two arms in a sentence.
 func (r *Results) rankingWords() string {
 	t, k := r.Sweep.Trial, r.Sweep.Trial.Ranking
-	at := fmt.Sprintf("at %s conversations, on %s: ", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
+	at := fmt.Sprintf("at %s, on %s: ", api.LevelsInWords(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
 	best := r.armName(k.Places[0].Arm)
 	lead := fmt.Sprintf("%s than under %s", changeOf(t.Primary, true), r.armName(k.Places[1].Arm))
 	clauses := append([]string{r.rankedFailures()}, r.rankedGuards()...)

@@ -126,7 +126,7 @@ func rankedOpen(v proof.Verdict) api.Sweep {
 
 func capacity(crossing *api.Crossing, modes ...api.ModeCapacity) api.Sweep {
 	s := swept(api.SweepCapacity, 60, 180)
-	s.Request.Resolution = new(5)
+	s.Request.Resolution = new(5.)
 	s.Capacity = &api.Capacity{Modes: modes, Crossing: crossing}
 	return s
 }

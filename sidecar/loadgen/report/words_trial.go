@@ -49,6 +49,8 @@ func (r *Results) trialWords() []string {
 	switch {
 	case t == nil:
 		return nil
+	case proof.Verdict(t.Verdict) == proof.Overloaded:
+		return r.overloadWords(t)
 	case t.Primary == nil && proof.Verdict(t.Verdict) == proof.TimeOver && t.Blocks == 1:
 		return []string{fmt.Sprintf("Undecided: a trial decides after two whole blocks, and the first took %s of at most %s.",
 			durationText(t.BlockSeconds), durationText(value64(run.Request.MaxSeconds)))}
@@ -67,7 +69,7 @@ func (r *Results) trialWords() []string {
 		}
 		all = append(all, fmt.Sprintf(text, plural(p.Trials, "earlier trial")))
 	}
-	all = append(append(all, r.laneWords()...), r.concurrencyWords()...)
+	all = append(append(append(all, r.overloadWords(t)...), r.laneWords()...), r.concurrencyWords()...)
 	if run.State == api.SweepRunning && run.Progress.Beyond {
 		all = append(all, "At the current rate, it will run out of time undecided.")
 	}
@@ -126,8 +128,12 @@ func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 
 // concurrencyWords returns a warning if the concurrency, as the mean over the spans that count, differs from the
 // requested one by more than a tenth, and otherwise nil. A trial requests one level; of several, the highest counts.
-// Failed turns end their conversations, which no limit of the load generator's settings does.
+// Failed turns end their conversations, which no limit of the load generator's settings does. It returns nil
+// at a rate.
 func (r *Results) concurrencyWords() []string {
+	if atRate(&r.Sweep.Request) {
+		return nil
+	}
 	sum, n, failed := 0., 0., 0
 	for i := range r.Sweep.Spans {
 		if s := &r.Sweep.Spans[i]; s.Spoiled == "" && s.Actual != nil {
@@ -199,7 +205,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	add("Neither is better in ", traded, join(traded))
 	add("No difference of interest in ", none, join(none))
 	add("Not decided: ", open, join(open))
-	if evidence {
+	if evidence && !atRate(&r.Sweep.Request) {
 		all = append(all, oneEvidence)
 	}
 	return all
@@ -211,7 +217,7 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 		return r.rankingWords()
 	}
 	a, b := r.trialNames()
-	on := fmt.Sprintf("at %s conversations, on %s%s", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"),
+	on := fmt.Sprintf("at %s, on %s%s", api.LevelsInWords(r.Sweep.Request.Levels), plural(t.Blocks, "block"),
 		cachesWords(&r.Sweep.Request, t.Blocks))
 	changed := changeOf(t.Primary, true)
 	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
@@ -401,7 +407,10 @@ func (r *Results) trialSections() []Section {
 	if onPairs(t) {
 		s.Text = []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
 	} else {
-		pairs := ""
+		pairs, evidence := "", oneEvidence
+		if atRate(&r.Sweep.Request) {
+			evidence = "At a rate, throughput is what arrives, unless a queue grows without end."
+		}
 		if t.Ranking != nil {
 			s.Title, pairs = "The best arm and the runner-up", ", and so does that of every pair"
 		} else {
@@ -411,7 +420,7 @@ func (r *Results) trialSections() []Section {
 			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
 				"looks, one after each block%s%s. Where it shows no difference, it is one of 90 %%, of two "+
 				"one-sided tests at 5 %% each. The conclusions on the other metrics hold for all of them jointly. %s",
-				plural(t.Blocks, "whole block"), name, firstLook(t), pairs, oneEvidence))
+				plural(t.Blocks, "whole block"), name, firstLook(t), pairs, evidence))
 	}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		row := differenceRow(&d, r.outcomeWords(d.Outcome, a, b))

@@ -209,7 +209,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	if err != nil {
 		return api.Sweep{}, err
 	}
-	if err := cmp.Or(d.opts.Lane.CheckModes(ctx, r.Modes), d.resolveCaches(&r)); err != nil {
+	if err := cmp.Or(d.checkLevels(r.Levels), d.opts.Lane.CheckModes(ctx, r.Modes), d.resolveCaches(&r)); err != nil {
 		return api.Sweep{}, err
 	}
 	r.Seed = orDefault(r.Seed, uint64(rand.Uint32()))
@@ -233,7 +233,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 		},
 		Program: d.opts.Program, Spans: []api.SweepSpan{}, Rows: []api.BaselineRow{},
 	}
-	s.doc.Sweep.Workload, s.doc.Sweep.Target, s.doc.Sweep.Deployment = d.opts.Lane.Describe()
+	s.doc.Sweep.Workload, s.doc.Sweep.Target, s.doc.Sweep.Deployment = d.opts.Lane.Describe(r.Levels[0])
 	if r.Kind == api.SweepTrial {
 		s.doc.Routes = d.routes(r)
 	}
@@ -249,6 +249,16 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	s.lane.Note(by, "began "+s.title())
 	d.nudge()
 	return s.view(), nil
+}
+
+// checkLevels refuses levels that the lane cannot run at.
+func (d *Desk) checkLevels(levels []api.Level) error {
+	for _, level := range levels {
+		if err := d.opts.Lane.CheckLevel(level); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SweepOutlook returns what a sweep that has not begun can find. Its errors are those of [Desk.StartSweep], but it
@@ -445,20 +455,16 @@ func describe(r api.SweepRequest) string {
 	for _, m := range r.Modes {
 		modes = append(modes, m.Name())
 	}
-	var levels []string
-	for _, l := range r.Levels {
-		levels = append(levels, l.String())
-	}
-	switch r.Kind {
-	case api.SweepTrial:
-		if len(modes) > 2 {
-			return fmt.Sprintf("trial of %s at %s conversations", join(modes), levels[0])
-		}
-		return fmt.Sprintf("trial of %s against %s at %s conversations", modes[1], modes[0], levels[0])
-	case api.SweepCapacity:
+	switch levels := api.LevelsInWords(r.Levels); {
+	case r.Kind == api.SweepTrial && len(modes) == 2:
+		return fmt.Sprintf("trial of %s against %s at %s", modes[1], modes[0], levels)
+	case r.Kind == api.SweepCapacity && r.ByRate():
+		return "capacity search by rate of " + join(modes)
+	case r.Kind == api.SweepCapacity:
 		return "capacity search of " + join(modes)
+	default:
+		return fmt.Sprintf("%s of %s at %s", r.Kind, join(modes), levels)
 	}
-	return fmt.Sprintf("sweep of %s at %s conversations", join(modes), join(levels))
 }
 
 // WriteSeconds writes the cluster's figures in each second of each counted span, as CSV with a

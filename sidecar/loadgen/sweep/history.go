@@ -49,7 +49,7 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 // alike returns the trials of the same arms with the same workload on the same target and lanes, at any level and with
 // any length of spans. The lock is held.
 func (d *Desk) alike(r api.SweepRequest) (all []*sweep) {
-	shape, target, _ := d.opts.Lane.Describe()
+	shape, target, _ := d.opts.Lane.Describe(r.Levels[0])
 	arms := armsOf(r.Modes, d.routes(r))
 	for _, s := range d.all {
 		v, q := &s.doc.Sweep, s.request()
@@ -110,7 +110,7 @@ func (d *Desk) routes(r api.SweepRequest) (all []string) {
 	for _, m := range r.Modes {
 		route := d.opts.Lane.Route(m)
 		if *r.Together {
-			_, target, _ := d.opts.Twin.Describe()
+			_, target, _ := d.opts.Twin.Describe(r.Levels[0])
 			route += " " + target.URL + d.opts.Twin.Route(m)
 		}
 		all = append(all, route)
@@ -119,9 +119,10 @@ func (d *Desk) routes(r api.SweepRequest) (all []string) {
 }
 
 // leastBefore returns the minimum time in seconds before a span of a trial counts: what it took in earlier trials of
-// these arms on this target, with the same workload and level, else the openings at the start rate. The lock is held.
+// these arms on this target, with the same workload and level, else the openings at the start rate, or the first
+// conversations at a rate. The lock is held.
 func (d *Desk) leastBefore(r api.SweepRequest) float64 {
-	shape, target, _ := d.opts.Lane.Describe()
+	shape, target, _ := d.opts.Lane.Describe(r.Levels[0])
 	least := math.Inf(1)
 	for _, s := range d.all {
 		v := &s.doc.Sweep
@@ -137,6 +138,9 @@ func (d *Desk) leastBefore(r api.SweepRequest) float64 {
 				least = min(least, lanes*span.Elapsed-span.Until.Sub(span.CountedFrom).Seconds())
 			}
 		}
+	}
+	if math.IsInf(least, 1) && r.Levels[0].Kind == api.Rate {
+		return proof.OpenWarmUp / r.Levels[0].Value
 	}
 	if math.IsInf(least, 1) {
 		return r.Levels[0].Value / d.opts.Lane.State().StartRate
@@ -163,7 +167,7 @@ func (d *Desk) checkLike(r api.SweepRequest) error {
 	if like.Together != *r.Together {
 		return api.Refuse("like.together", like.Together, fmt.Sprintf("%t, as in this trial", *r.Together))
 	}
-	shape, _, _ := d.opts.Lane.Describe()
+	shape, _, _ := d.opts.Lane.Describe(r.Levels[0])
 	unlike, _ := baseline.Unlike(api.Baseline{Workload: &shape}, api.Baseline{Workload: &like.Workload},
 		api.ModeState{}, api.ModeState{})
 	if len(unlike) > 0 {

@@ -24,8 +24,9 @@ const (
 	trialTime    = 3600.
 	smallest     = .05
 	capacityTime = 6 * 3600.
-	resolution   = 8
-	scanned      = 5 // levels that a capacity search begins with
+	resolution   = 8  // conversations
+	rateSteps    = 20 // of the resolution between the lowest and the highest rate
+	scanned      = 5  // levels that a capacity search begins with
 )
 
 // complete sets the defaults of a request, by the state of the lane and of the twin, if there is
@@ -58,8 +59,8 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 		return r, err
 	}
 	if len(r.Levels) == 0 {
-		if r.Kind == api.SweepTrial && state.Concurrency.Target.Kind == api.Rate {
-			return r, api.Refuse("levels", "", "a number of conversations, since the load in progress is a rate")
+		if r.ByRate() {
+			return r, api.Refuse("levels", "", "two rates or more to begin with, such as 2/s,4/s,8/s")
 		}
 		r.Levels = defaultLevels(r.Kind, state, settings)
 	}
@@ -127,7 +128,12 @@ func setDefaults(r *api.SweepRequest, driver string) {
 		r.WarmUp = orDefault(r.WarmUp, specWarmUp)
 		r.Seconds = orDefault(r.Seconds, specSeconds)
 	case api.SweepCapacity:
-		r.Resolution = orDefault(r.Resolution, resolution)
+		kind, finest := api.CapacityByConversations, float64(resolution)
+		if r.ByRate() {
+			first, last := r.Levels[0].Value, r.Levels[len(r.Levels)-1].Value
+			kind, finest = api.CapacityByRate, (last-first)/rateSteps
+		}
+		r.By, r.Resolution = orDefault(r.By, kind), orDefault(r.Resolution, finest)
 		r.Seconds = orDefault(r.Seconds, trialSeconds)
 		r.MaxSeconds = orDefault(r.MaxSeconds, capacityTime)
 	}
@@ -225,9 +231,12 @@ func checkModes(r api.SweepRequest, state api.State) error {
 
 func join(all []string) string { return strings.Join(all, ", ") }
 
-// defaultLevels returns the default levels of a kind: the present concurrency for a trial, levels up
+// defaultLevels returns the default levels of a kind: the present level for a trial, levels up
 // to the end of the slider for the others.
 func defaultLevels(k api.SweepKind, state api.State, settings api.Settings) []api.Level {
+	if at := state.Concurrency.Target; k == api.SweepTrial && at.Kind == api.Rate {
+		return []api.Level{at}
+	}
 	if k == api.SweepTrial {
 		return api.LevelsOf(max(1, min(state.Concurrency.Target.Conversations(), settings.MaxConcurrency)))
 	}

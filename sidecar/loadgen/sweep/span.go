@@ -48,9 +48,11 @@ type attempt struct {
 	run      *lane.SpanRun
 	begun    float64 // second in which the conversations that began it had ended; 0: not yet
 	look     float64 // second of the next look at the hit rate
+	settled  float64 // second in which its hit rate no longer rose; 0: not yet
 	warm     float64 // second in which its warm-up ended; 0: not yet
 	from     float64 // second from which it counts; 0: not yet
-	full     float64 // second from which it is at its concurrency; 0: not yet
+	full     float64 // second from which it is at its level; 0: not yet
+	queue    queue   // at a rate
 	seconds  []second
 	engines  stats.EngineRecord
 	actual   float64        // conversations in progress, summed over the counted seconds
@@ -66,8 +68,9 @@ type attempt struct {
 	step     int64          // that the span began
 	start    time.Time      // of the span's conversations, or of the slot
 
-	spoiled string // set by watch
-	until   float64
+	spoiled    string // set by watch
+	overloaded string // why its target does not keep up with its rate; "": it does
+	until      float64
 }
 
 // outcome is the result of a span.
@@ -214,8 +217,15 @@ func (a *attempt) watch(ctx context.Context) (spoiled string, until float64) {
 		if late := math.Floor(a.record.seconds(time.Now())); late > second {
 			second = late // the machine was suspended or overloaded
 		}
-		if spoiled = a.abandonReason(); spoiled != "" || a.silent || a.tick(second) {
+		if spoiled = a.abandonReason(); spoiled != "" || a.silent || a.overloads(second, false) {
 			return spoiled, second
+		}
+		if a.until == 0 && a.tick(second) {
+			a.until = second
+			a.overloads(second, true)
+		}
+		if a.until > 0 && !a.awaits(second) {
+			return "", a.until
 		}
 	}
 }
@@ -223,8 +233,9 @@ func (a *attempt) watch(ctx context.Context) (spoiled string, until float64) {
 // tick performs the work of a second, and reports whether it is the last one.
 func (a *attempt) tick(second float64) bool {
 	now := a.record.at(second)
-	actual := a.run.Actual()
-	if a.full == 0 && actual >= a.span.Level.Conversations() {
+	reached := a.run.Pace().Actual >= a.span.Level.Conversations() &&
+		(a.span.Level.Kind != api.Rate || a.record.warmingUp() == 0)
+	if a.full == 0 && reached {
 		a.full = second
 	}
 	if a.from == 0 && !a.warmedUp(second) {
@@ -251,7 +262,7 @@ func (a *attempt) count(now time.Time, ok int, required float64) {
 	if shared := a.lane.SharedWorkers(); a.sweep.together() && len(shared) > len(a.shared) {
 		a.shared = shared
 	}
-	a.actual += float64(a.run.Actual())
+	a.actual += float64(a.run.Pace().Actual)
 	if limit := a.run.Limit(); limit != "" {
 		if a.limits == nil {
 			a.limits = map[string]int{}
@@ -283,8 +294,14 @@ func (a *attempt) warmedUp(second float64) bool {
 		if a.settles(second) {
 			return false
 		}
+		if a.settled == 0 {
+			a.settled = second
+			a.span.Settled(second - a.begun)
+		}
+		if second-a.record.seconds(a.start) < a.span.From {
+			return false
+		}
 		a.warm = second
-		a.span.Settled(second - a.begun)
 	}
 	if a.span.RunIn == 0 {
 		return true
@@ -360,7 +377,7 @@ func (a *attempt) state(p api.SweepPhase, since time.Time, duration *float64) ap
 	}
 	if p == api.SpanWarmingUp {
 		n.WarmingUp = a.record.warmingUp()
-		if a.begun > 0 && a.warm == 0 && a.span.Settles {
+		if a.begun > 0 && a.settled == 0 && a.span.Settles {
 			n.Message = "waiting until the KV cache hit rate no longer rises"
 		}
 	}
@@ -407,9 +424,12 @@ func (a *attempt) named(row *api.BaselineRow, out *api.SweepSpan) {
 	}
 }
 
+// bySent reports whether turns count by when they were sent, or to be sent.
+func (a *attempt) bySent() bool { return a.slot || a.open() && a.overloaded == "" }
+
 // recording returns what the figures of the span rest on.
 func (a *attempt) recording(until float64) proof.Recording {
-	if a.slot {
+	if a.bySent() {
 		return a.record.slot(a.from, until, a.record.seconds(time.Now()))
 	}
 	return a.record.recording(a.from, until)
@@ -417,7 +437,7 @@ func (a *attempt) recording(until float64) proof.Recording {
 
 // counted returns the numbers of successful and failed turns of the span's figures.
 func (a *attempt) counted(r *proof.Recording) (ok, failed int) {
-	if !a.slot {
+	if !a.bySent() {
 		ok, failed, _ = a.record.counted(r.CountedFrom, r.Until)
 		return ok, failed
 	}
@@ -434,7 +454,7 @@ func (a *attempt) counted(r *proof.Recording) (ok, failed int) {
 
 // serves reports whether the arm of the span serves.
 func (a *attempt) serves() bool {
-	if a.slot {
+	if a.bySent() {
 		return a.record.serves(a.from, a.until, math.Inf(1))
 	}
 	return a.record.serves(a.from, math.Inf(1), a.until)
@@ -464,18 +484,30 @@ func (a *attempt) caches() (cold string, firsts *api.SweepFirstTurns) {
 	return cold, a.record.coldness(a.sweep.doc.Sweep.Workload.OpeningTokens)
 }
 
+// timed returns how long the span and its parts took, and what it shows of a queue.
+func (a *attempt) timed(until float64) proof.Result {
+	r := proof.Result{
+		Elapsed: a.record.seconds(time.Now()), RunIn: a.settled - a.begun, Overloaded: a.overloaded != "",
+	}
+	if a.open() {
+		r.Before, r.Growth = a.warm-a.record.seconds(a.start), a.growth(until)
+	}
+	return r
+}
+
 // result computes the results of the span. The reason why it does not count is in the first one only, since the machine
 // has the final decision.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
-	r := proof.Result{Elapsed: a.record.seconds(time.Now()), RunIn: a.warm - a.begun}
+	r := a.timed(until)
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,
 		Level: a.span.Level, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
 		Step: a.step, Started: a.start.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
 		Elapsed: r.Elapsed, Warnings: a.run.Warnings, SharedWorkers: a.shared,
+		Overloaded: a.overloaded,
 	}
 	out.Cold, out.FirstTurns = a.caches()
-	if a.silent && a.from == 0 {
+	if a.silent && a.from == 0 || a.overloaded != "" && (a.from == 0 || a.from >= until) {
 		a.from = min(until-1, math.Ceil(a.record.seconds(a.start)))
 		out.CountedFrom = a.record.at(a.from)
 	}
@@ -486,7 +518,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		return r, out
 	}
 	r.Recording = a.recording(until)
-	r.Short = a.sweep.trial()
+	r.Short = a.sweep.trial() || a.overloaded != ""
 	if a.silent {
 		r.GiveUp()
 	}
@@ -502,6 +534,9 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 			refused.Field, refused.Value, refused.Allowed))
 	}
 	a.engines.Fill(&row, true)
+	if a.overloaded != "" {
+		row.AtLeast = []string{"latency_p50", "latency_p95", "ttft_p50", "ttft_p95"} // they grow for as long as it runs
+	}
 	a.named(&row, &out)
 	lag := a.sweep.desk.lag(out.CountedFrom, out.Until)
 	if lag != nil {
@@ -539,7 +574,7 @@ func lagErrors(lag *stats.Lag, row *api.BaselineRow) map[proof.Metric]float64 {
 }
 
 func (a *attempt) snapshots() int {
-	if n := a.sweep.request().Snapshots; n != nil {
+	if n := a.sweep.request().Snapshots; n != nil && a.overloaded == "" {
 		return *n
 	}
 	return 0
@@ -553,7 +588,7 @@ func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
 		return fmt.Sprintf("%s does not serve: %d of %d turns failed, the latest with %s", s.Target, s.Failed,
 			s.Turns+s.Failed, reason)
 	}
-	if reason := warmReason(s.FirstTurns, s.Cold); reason != "" || a.sweep.trial() {
+	if reason := warmReason(s.FirstTurns, s.Cold); reason != "" || a.sweep.trial() || a.overloaded != "" {
 		return reason
 	}
 	if all := s.Turns + s.Failed; float64(s.Failed) > tolerableErrors*float64(all) {
@@ -565,7 +600,7 @@ func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
 			"fewer conversations, give it more cores, or add members", 1000**row.Errors.TTFT.P95, 1000**p50)
 	}
 	target := a.span.Level.Value
-	if s.Actual != nil && a.span.Level.Kind == api.Conversations && math.Abs(*s.Actual-target) > tolerableMiss*target {
+	if s.Actual != nil && !a.open() && math.Abs(*s.Actual-target) > tolerableMiss*target {
 		return fmt.Sprintf("%.0f conversations were in progress on average, not %v; raise start_rate or target_rps",
 			*s.Actual, a.span.Level)
 	}

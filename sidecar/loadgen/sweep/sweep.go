@@ -194,17 +194,27 @@ func (s *sweep) view() api.Sweep {
 	return v
 }
 
-// rows computes the figures of each level and mode over the spans that count, without pilots.
+// rows computes the figures of each level and mode over the spans that count, without pilots, and without overloaded
+// spans where there are others.
 func rows(spans []api.SweepSpan) []api.BaselineRow {
 	type key struct {
 		level api.Level
 		mode  api.ModeState
 	}
-	groups := map[key][]api.BaselineRow{}
+	groups, overloaded := map[key][]api.BaselineRow{}, map[key][]api.BaselineRow{}
 	for _, s := range spans {
 		if s.Spoiled == "" && s.Row != nil && s.Arm != string(proof.ArmPilot) {
+			into := groups
+			if s.Overloaded != "" {
+				into = overloaded
+			}
 			k := key{s.Level, s.Mode}
-			groups[k] = append(groups[k], *s.Row)
+			into[k] = append(into[k], *s.Row)
+		}
+	}
+	for k, group := range overloaded {
+		if groups[k] == nil {
+			groups[k] = group
 		}
 	}
 	all := []api.BaselineRow{}
@@ -439,8 +449,9 @@ func (s *sweep) pauseReason(all []*outcome) error {
 	return nil
 }
 
-// silent reports whether the target answered no turn of a span that counts.
-func silent(s *api.SweepSpan) bool { return s.Spoiled == "" && s.Turns == 0 }
+// silent reports whether the target answered no turn of a span that counts. One that does not keep up with its rate is
+// named by the trial.
+func silent(s *api.SweepSpan) bool { return s.Spoiled+s.Overloaded == "" && s.Turns == 0 }
 
 // invalidateBoth invalidates all spans that ran at the same time if one does not count. The machine
 // repeats them all, so that compared spans run in the same minutes.

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +185,7 @@ func (r *slots) warmUp(ctx context.Context, a *attempt) error {
 
 // growing reports whether conversations of a run that was in progress are still to begin, and nothing holds them back.
 func (r *slots) growing(a *attempt) bool {
-	return r.run.Adopted() && r.run.Actual() < a.span.Level.Conversations() && r.run.Limit() == ""
+	return r.run.Adopted() && r.run.Pace().Actual < a.span.Level.Conversations() && r.run.Limit() == ""
 }
 
 // slot runs a slot to its end, and meanwhile takes in the result of the one before. over means that this ended the
@@ -198,6 +199,10 @@ func (r *slots) slot(ctx context.Context, span proof.Span, from time.Time) (over
 		return false, r.switchError(ctx, span, err)
 	}
 	a.step, a.start = r.run.Step, time.Now()
+	if a.open() {
+		r.run.BeginArrivals(span.Arrivals)
+		a.queue.before = r.run.Pace().Dropped
+	}
 	begins := math.Ceil(r.record.seconds(a.start))
 	a.from, a.until = begins+span.LeadIn, begins+span.LeadIn+span.Seconds
 	err = r.each(ctx, begins, func(second float64) (bool, error) {
@@ -209,8 +214,10 @@ func (r *slots) slot(ctx context.Context, span proof.Span, from time.Time) (over
 		if reason := a.abandonReason(); reason != "" {
 			return true, fmt.Errorf("%w: %s", errSpoiled, reason)
 		}
+		a.overloads(second, second >= a.until)
 		switch {
-		case second >= a.until:
+		case second >= a.until || a.overloaded != "":
+			a.until = second
 			return true, nil
 		case second < a.from:
 			a.publish(a.state(api.SpanWarmingUp, a.start, &span.LeadIn))
@@ -221,7 +228,13 @@ func (r *slots) slot(ctx context.Context, span proof.Span, from time.Time) (over
 		return false, nil
 	})
 	a.elapsed = time.Since(from).Seconds()
+	if a.overloaded != "" && err == nil && r.pending != nil { // the one before ends with the run
+		over, err = r.take(ctx)
+	}
 	r.pending = a
+	if a.overloaded != "" && err == nil && !over {
+		return r.take(ctx)
+	}
 	return over, err
 }
 
@@ -239,8 +252,8 @@ func (r *slots) take(ctx context.Context) (over bool, err error) {
 	if err := r.sweep.store(ctx, []*outcome{o}); err != nil {
 		return false, err
 	}
-	if o.span.Spoiled != "" {
-		return false, fmt.Errorf("%w: %s", errSpoiled, o.span.Spoiled)
+	if reason := cmp.Or(o.span.Spoiled, o.span.Overloaded); reason != "" && !r.over() {
+		return false, fmt.Errorf("%w: %s", errSpoiled, reason)
 	}
 	return r.over(), nil
 }

@@ -60,7 +60,7 @@ func (o Options) Planned(s Settings, p traffic.PlanOptions) (func() *traffic.Pla
 	}
 	p.Source, p.ThinkTime, p.MaxTokens = source, s.ThinkTime, s.MaxTokens
 	return func() *traffic.Plan {
-		p.Load = s.load(&o).Process(0, nil, 0)
+		p.Load = s.load(&o, arrivalDraws{seed: o.Seed}).Process(0, nil, 0)
 		return traffic.NewPlan(p)
 	}, nil
 }

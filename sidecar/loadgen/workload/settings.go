@@ -143,17 +143,23 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// load returns what the settings and a plan say of when conversations begin.
-func (s Settings) load(o *Options) arrival.Load {
+// load returns what the settings and a plan say of when conversations begin. draws says which arrivals come at a rate.
+func (s Settings) load(o *Options, draws arrivalDraws) arrival.Load {
 	l := arrival.Load{
 		Level: s.Level, StartRate: s.StartRate,
-		Schedule: arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: o.Seed},
+		Schedule: arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: draws.seed, First: draws.first},
 		From:     s.Ramp.From.Value, Over: time.Duration(s.Ramp.Seconds * float64(time.Second)),
 	}
 	if o.Plan != nil {
 		l.Times, l.Speed = o.Plan.Times, o.Plan.speed(s.Level)
 	}
 	return l
+}
+
+// arrivalDraws are the seed of the arrivals at a rate, and the number of the conversation that has the first draws.
+type arrivalDraws struct {
+	seed  uint64
+	first int64
 }
 
 // drawsAs reports whether both settings draw the same conversations.

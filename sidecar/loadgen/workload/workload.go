@@ -75,6 +75,7 @@ type Workload struct {
 
 	mu       sync.Mutex
 	settings Settings
+	draws    arrivalDraws
 	plan     *Plan // of the settings or the options; nil: there is none
 	load     arrival.Process
 	corpus   *corpus.Corpus
@@ -95,8 +96,9 @@ func New(opts Options, s Settings) *Workload {
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
 		created:  time.Now(),
 		settings: s,
+		draws:    arrivalDraws{seed: opts.Seed},
 		plan:     opts.planOf(s),
-		load:     s.load(&opts).Process(0, nil, 0),
+		load:     s.load(&opts, arrivalDraws{seed: opts.Seed}).Process(0, nil, 0),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
 		sends:    newPacer(s.TargetRPS),
@@ -225,9 +227,19 @@ func (w *Workload) Set(s Settings) {
 		w.plan = w.opts.planOf(s)
 	}
 	w.settings = s
-	w.load = s.load(&w.opts).Process(time.Since(w.created), w.load, w.begun)
+	w.load = s.load(&w.opts, w.draws).Process(time.Since(w.created), w.load, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
+	w.notify()
+}
+
+// BeginArrivals begins the arrivals at a rate anew, with the draws of another seed from now on. It changes nothing at a
+// number of conversations.
+func (w *Workload) BeginArrivals(seed uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.draws = arrivalDraws{seed, w.begun}
+	w.load = w.settings.load(&w.opts, w.draws).Process(time.Since(w.created), w.load, w.begun)
 	w.notify()
 }
 

@@ -87,9 +87,9 @@ func TestOpenGaps(t *testing.T) {
 		schedule Schedule
 		cdf      func(seconds float64) float64
 	}{
-		"poisson": {Schedule{api.ArrivalsPoisson, 0, 1}, distuv.Exponential{Rate: rate}.CDF},
-		"bursty":  {Schedule{api.ArrivalsGamma, .5, 1}, distuv.Gamma{Alpha: .5, Beta: .5 * rate}.CDF},
-		"regular": {Schedule{api.ArrivalsGamma, 4, 1}, distuv.Gamma{Alpha: 4, Beta: 4 * rate}.CDF},
+		"poisson": {Schedule{Gaps: api.ArrivalsPoisson, Seed: 1}, distuv.Exponential{Rate: rate}.CDF},
+		"bursty":  {Schedule{Gaps: api.ArrivalsGamma, Burstiness: .5, Seed: 1}, distuv.Gamma{Alpha: .5, Beta: .5 * rate}.CDF},
+		"regular": {Schedule{Gaps: api.ArrivalsGamma, Burstiness: 4, Seed: 1}, distuv.Gamma{Alpha: 4, Beta: 4 * rate}.CDF},
 	} {
 		o, gaps, last := NewOpen(0, 0, Ramp{To: rate}, row.schedule), make([]float64, n), time.Duration(0)
 		for i := range gaps {

@@ -18,11 +18,13 @@ type Schedule struct {
 	// the squared coefficient of variation of the gaps is its inverse. Other distributions ignore it.
 	Burstiness float64
 	Seed       uint64
+	First      int64 // number of the arrival that has the first draws
 }
 
 // gap returns the gap before arrival k, in means. Arrival 0 has none with constant gaps, since equal intervals have a
 // beginning.
 func (s Schedule) gap(k int64) float64 {
+	k -= s.First
 	rng := rand.New(rand.NewPCG(s.Seed, arrivals^uint64(k)))
 	switch s.Gaps {
 	case api.ArrivalsPoisson:

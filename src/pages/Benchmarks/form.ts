@@ -80,7 +80,7 @@ const fields: Field[] = [
     help: 'Numbers of conversations, or rates of new ones such as 12/s, separated by commas.',
   }),
   field('levels', 'Initial levels', 'levels', ['capacity'], {
-    help: 'The search stays between the lowest and the highest level.',
+    help: 'Numbers of conversations, or rates such as 2/s. The search stays between the lowest and the highest.',
   }),
   field('primary', 'Primary metric (decides)', 'metric', ['trial']),
   field('smallest', 'Smallest difference of interest', 'number', ['trial'], {
@@ -92,9 +92,7 @@ const fields: Field[] = [
   field('slo.ttft', 'SLO: TTFT p95', 'number', ['capacity'], { factor: 1000, unit: 'ms' }),
   field('slo.tpot', 'SLO: TPOT p95', 'number', ['capacity'], { factor: 1000, unit: 'ms' }),
   field('resolution', 'Resolution', 'number', ['capacity'], {
-    unit: 'conversations',
-    whole: true,
-    help: 'Precision of the answer.',
+    help: 'Precision of the answer, in conversations or in those per second.',
   }),
   field('title', 'Title', 'text', all, { more: true, help: 'Empty: generated from the question.' }),
   field('order', 'Order', 'order', ['sweep'], { more: true }),

@@ -127,7 +127,7 @@ func (d *Desk) renew() [2]api.State {
 // targets returns the identities of both targets.
 func (d *Desk) targets() (all [2]identity) {
 	for i, l := range d.lanes {
-		_, id, deployment := l.Describe()
+		_, id, deployment := l.Describe(api.Level{})
 		all[i] = identity{id, deployment.GPU, deployment.Workers}
 	}
 	return all

@@ -42,7 +42,7 @@ type (
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	levelsFlags struct {
-		Levels    []int         `limit:"levels" placeholder:"N" help:"Concurrency levels to measure. Default: those of the slider."`
+		Levels    []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to measure, or rates, such as 2/s,4/s. Default: those of the slider."`
 		Modes     []string      `form:"way" placeholder:"MODE" help:"Modes, or names of arms, to measure. Default: all arms, else those of round_robin, kv and least_loaded that the driver can switch to."`
 		Repeats   int           `limit:"repeats" help:"Measured spans per level and mode. Default: 3."`
 		WarmUp    time.Duration `limit:"warm_up" help:"Minimum warm-up at full concurrency before a measured span. Default: 1m."`
@@ -53,9 +53,10 @@ type (
 		Anew      bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	capacityFlags struct {
-		Levels     []int         `limit:"levels" placeholder:"N" help:"Concurrency levels to start with, at least two. Default: some across the slider's range."`
+		By         string        `oneof:"conversations rate" help:"What is searched: how many conversations in progress, or how many that begin in a second. Default: that of the levels, else conversations."`
+		Levels     []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to start with, at least two, or rates, such as 2/s,8/s. Default: some across the slider's range; none for rates."`
 		Modes      []string      `form:"way" placeholder:"MODE" help:"One or two modes, or names of arms. Default: the first two arms, else round_robin,kv."`
-		Resolution int           `limit:"resolution" help:"Resolution of the result in conversations. Default: 8."`
+		Resolution float64       `limit:"resolution" help:"Resolution of the result, in conversations or in those per second. Default: 8 conversations, or a twentieth of the range of the rates."`
 		Span       time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 1m."`
 		MaxTime    time.Duration `limit:"max_time" help:"Time limit, after which the search ends with what it has found. Default: 6h."`
 		Anew       bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
@@ -143,18 +144,19 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 		r.WarmUp, r.Together = when(given("warm_up"), t.WarmUp.Seconds()), when(given("together"), t.Together)
 		r.Caches = when(c.Caches != "auto", api.TrialCaches(c.Caches))
-		if general("concurrency") || general("rate") { // the check refuses a rate
+		if general("concurrency") || general("rate") {
 			r.Levels = []api.Level{c.WorkloadSettings().Level}
 		}
 	case Levels:
 		t := &l.Sweep
-		r.Levels, modes, s.Anew = api.LevelsOf(t.Levels...), t.Modes, t.Anew
+		r.Levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
 		r.Repeats, r.Snapshots = when(given("repeats"), t.Repeats), when(given("snapshots"), t.Snapshots)
 		r.WarmUp, r.Seconds = when(given("warm_up"), t.WarmUp.Seconds()), when(given("span"), t.Span.Seconds())
 		r.Order, r.Together = when(given("order"), api.SweepOrder(t.Order)), when(given("together"), t.Together)
 	case Capacity:
 		t := &l.Capacity
-		r.Levels, modes, s.Anew = api.LevelsOf(t.Levels...), t.Modes, t.Anew
+		r.Levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
+		r.By = when(given("by"), api.CapacityBy(t.By))
 		r.Resolution = when(given("resolution"), t.Resolution)
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 	}
@@ -276,7 +278,10 @@ func (c *Config) checkOutput() error {
 
 // Flag returns the name of a request's field on the command line.
 func (s *Sweep) Flag(field string) string {
-	if field == "levels" && s.Command == Trial {
+	if r := s.Request; field == "levels" && s.Command == Trial {
+		if len(r.Levels) > 0 && r.Levels[0].Kind == api.Rate {
+			return "rate"
+		}
 		return "concurrency"
 	}
 	if strings.HasPrefix(field, "modes.") {

@@ -48,7 +48,21 @@ func TestSweepRequests(t *testing.T) {
 		{"capacity --levels=60,100 --resolution=2 --span=1m --max-time=30m", nil, Sweep{
 			Command: Capacity, Request: api.SweepRequest{
 				Kind: api.SweepCapacity, Levels: api.LevelsOf(60, 100),
-				Resolution: new(2), Seconds: new(60.), MaxSeconds: new(1800.),
+				Resolution: new(2.), Seconds: new(60.), MaxSeconds: new(1800.),
+			},
+		}},
+		{"trial --rate=2/s --arrivals=gamma --burstiness=0.5", nil, Sweep{
+			Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial, Levels: []api.Level{api.AtRate(2)}},
+		}},
+		{"sweep --levels=2/s,4.5/s", nil, Sweep{
+			Command: Levels, Request: api.SweepRequest{
+				Kind: api.SweepLevels, Levels: []api.Level{api.AtRate(2), api.AtRate(4.5)},
+			},
+		}},
+		{"capacity --by=rate --levels=2/s,8/s --resolution=0.25", nil, Sweep{
+			Command: Capacity, Request: api.SweepRequest{
+				Kind: api.SweepCapacity, By: new(api.CapacityByRate), Levels: []api.Level{api.AtRate(2), api.AtRate(8)},
+				Resolution: new(.25),
 			},
 		}},
 	} {
@@ -86,14 +100,14 @@ func TestBadSweeps(t *testing.T) {
 			"with 4 if nothing was decided"},
 		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html"},
 		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html"},
-		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list, each a whole number, 1 to 100000"},
+		{"sweep --levels=60,0", "levels: 0 is not allowed: 1 to 100000"},
 		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once"},
 		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
 		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: " + once},
 		{"sweep --order=random", "order: random is not allowed: interleaved or mode_after_mode"},
 		{"sweep --repeats", "repeats: an empty value is not allowed: a whole number, 1 to 100"},
 		{"capacity --levels=60", "levels: a list of 1 is not allowed: 2 to 40 for a capacity search"},
-		{"capacity --resolution=0", "resolution: 0 is not allowed: a whole number, 1 to 1000"},
+		{"capacity --resolution=0", "resolution: 0 is not allowed: a number, more than 0, up to 1000"},
 		{"compare a b --format=pdf", "format: pdf is not allowed: md, tsv, json or html"},
 		{"compare a b --b-mode=kv/fast", "b_mode: kv/fast is not allowed: a mode or mode/speculation, such as kv or " +
 			"kv/eagle3; unknown; or the name of an arm"},
