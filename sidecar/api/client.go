@@ -285,6 +285,14 @@ func (c *Client) SweepOutlook(ctx context.Context, lane string, req SweepRequest
 	return o, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "sweeps", "outlook"), req, &o)
 }
 
+// PreviewTraffic returns what a lane's traffic would be with the changes of the request. It sends none. The error is an
+// [ErrConflict] while the workload runs.
+func (c *Client) PreviewTraffic(
+	ctx context.Context, lane string, req TrafficPreviewRequest,
+) (p TrafficPreview, err error) {
+	return p, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "traffic", "preview"), req, &p)
+}
+
 // Sweep returns a sweep with its measurements so far.
 func (c *Client) Sweep(ctx context.Context, id string) (s Sweep, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "sweeps", id), nil, &s)

@@ -153,6 +153,11 @@ var Figures = []*Figure{
 		Live:  func(l *LaneSnapshot) *float64 { return l.KV.AchievableRatio },
 	},
 	{
+		Key: "achieved_share", Name: "Share of the achievable hit rate", Unit: UnitRatio, Better: BetterHigher,
+		Help: "The measured hit rate / that of the best placement, which knows all caches and keeps loads even.",
+		Live: func(l *LaneSnapshot) *float64 { return l.KV.AchievedShare },
+	},
+	{
 		Key: "queued", Name: "Queued", Unit: UnitRequests, Better: BetterLower, Frame: Frame{"queued", "Queued", 0},
 		Help: "Requests that wait at the router and at the engines. A Dynamo frontend counts each until its first token.",
 		Live: func(l *LaneSnapshot) *float64 { return l.Cluster.Queued },

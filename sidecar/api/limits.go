@@ -127,8 +127,8 @@ func FieldLimit(path string, tag reflect.StructTag) (Limit, bool) {
 	if l, ok := LimitOf(tag); ok {
 		return l, true
 	}
-	s, ok := WorkloadSettingOf(path)
-	return s.Limit, ok
+	s, _ := WorkloadSettingOf(path)
+	return s.Limit, s.Limit != Limit{}
 }
 
 // tagOf returns the tag of a field if it sets a limit, or else the tag of the field around it.
@@ -230,10 +230,14 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 		return OneOf(path, value, Modes)
 	case Speculation:
 		return OneOf(path, value, Speculations)
+	case Arrivals:
+		return OneOf(path, value, ArrivalKinds)
 	case ConversationStatus:
 		return OneOf(path, value, ConversationStatuses)
 	case Vendor:
 		return OneOf(path, value, Vendors)
+	case ShapePreset:
+		return OneOf(path, value, ShapePresets)
 	case string:
 		return c.text(path, value, tag)
 	case int:

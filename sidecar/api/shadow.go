@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // ShadowSource is the way in which blocks of a prompt are identified.
 type ShadowSource string
@@ -32,8 +35,10 @@ type Shadow struct {
 	// whether the cache reuses the tokens of answers, by the measured hits; absent: not known yet
 	AnswersReused *bool `json:"answers_reused,omitempty"`
 
-	Measured ShadowFigures      `json:"measured"`
-	Policies List[ShadowPolicy] `json:"policies"`
+	Measured ShadowFigures `json:"measured"`
+	// measured hit rate ÷ that of best_placement; absent where it is not known or the policies' figures are unreliable
+	AchievedShare *float64           `json:"achieved_share,omitempty"`
+	Policies      List[ShadowPolicy] `json:"policies"`
 	// hit ratio of the router's real choices on our caches, less the measured one
 	CacheError *float64 `json:"cache_error,omitempty"`
 	// why the policies' figures are unreliable; absent: they are reliable
@@ -48,6 +53,47 @@ type ShadowFigures struct {
 	PrefillTokens *int     `json:"prefill_tokens,omitempty"` // prompt tokens that workers had to compute
 	// most less fewest requests in flight on a worker, mean over time
 	InflightSpread *float64 `json:"inflight_spread,omitempty"`
+}
+
+// Bounds from which figures of a shadow are reliable.
+const (
+	MaxCacheError = .03 // difference of the modeled and the measured hit rate
+	MinMeasured   = 50  // turns with measured hits
+)
+
+// PlacementTotals sums what a shadow has followed. [PlacementTotals.Since] computes the share of the achievable hit
+// rate of a time from two totals.
+type PlacementTotals struct {
+	Account    int64         // shadow that has followed the turns
+	Start      time.Duration // of the sums, in that account
+	Late       bool          // the moment at which hits count; sums of different moments have no difference
+	Requests   int64         // with measured hits
+	Prompt     int64         // their tokens
+	Measured   int64         // tokens of these that were found in caches
+	Modeled    int64         // tokens of these that the model of the caches found
+	Followed   int64         // prompt tokens of all turns
+	Achievable int64         // tokens of these that best_placement found
+}
+
+// Since returns the measured hit rate ÷ that of best_placement since earlier totals, or since the sums have begun if
+// that was later. It is nil if it is not known or not reliable.
+func (t *PlacementTotals) Since(before *PlacementTotals) *float64 {
+	if t == nil {
+		return nil
+	}
+	if before == nil || t.Account != before.Account || t.Start != before.Start {
+		before = &PlacementTotals{Late: t.Late}
+	}
+	if t.Late != before.Late {
+		return nil
+	}
+	prompt, followed := float64(t.Prompt-before.Prompt), float64(t.Followed-before.Followed)
+	measured, achievable := float64(t.Measured-before.Measured), float64(t.Achievable-before.Achievable)
+	modeled := float64(t.Modeled - before.Modeled)
+	if t.Requests-before.Requests < MinMeasured || achievable <= 0 || math.Abs(modeled-measured) > MaxCacheError*prompt {
+		return nil
+	}
+	return new(measured / prompt / (achievable / followed))
 }
 
 // ShadowPolicy is a routing policy with its figures.

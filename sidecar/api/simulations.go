@@ -19,7 +19,9 @@ type SimulationRequest struct {
 	// seed of the first run; each further run uses the next number
 	FirstSeed *int `json:"first_seed,omitempty" minimum:"0" maximum:"1000000000"`
 
-	Openings *int `json:"openings,omitempty"`
+	// what conversations send, in place of the fields up to max_tokens; default: recorded
+	Shape    *TrafficShape `json:"shape,omitempty"`
+	Openings *int          `json:"openings,omitempty"`
 	// length of each opening text; 0: 3,500 to 4,000, as recorded
 	OpeningTokens *int   `json:"opening_tokens,omitempty" minimum:"0" maximum:"131072"`
 	Turns         *Range `json:"turns,omitempty"`
@@ -30,7 +32,7 @@ type SimulationRequest struct {
 	ThinkTime      *float64      `json:"think_time,omitempty"`
 	StartRate      *float64      `json:"start_rate,omitempty"`
 	// how conversations come at a rate; gamma: in bursts, by burstiness
-	Arrivals *string `json:"arrivals,omitempty" enum:"constant,poisson,gamma"`
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
 	// shape of the gaps that are gamma: below 1, arrivals come in bursts
 	Burstiness *float64 `json:"burstiness,omitempty"`
 	// turns in flight from which arrivals at a rate, and further turns, are dropped and counted

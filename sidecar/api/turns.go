@@ -105,10 +105,8 @@ func TurnsHeader() []string {
 func (t *Turn) Cells(to []string) {
 	fields := reflect.ValueOf(t).Elem()
 	for i, c := range turnColumns {
-		text := ""
-		if c.index == nil {
-			text = countsIn(t)
-		} else {
+		text := countsIn(t)
+		if c.index != nil {
 			text = cell(fields.FieldByIndex(c.index))
 		}
 		to[i] = CSVText(Printable(text))

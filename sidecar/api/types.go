@@ -41,6 +41,19 @@ const (
 	SpeculationNotRecorded Speculation = "not_recorded" // the documents of a baseline disagree or do not name it
 )
 
+// Arrivals is the distribution of the time between two conversations that begin at a rate. The mean is the same for all.
+type Arrivals string
+
+// The distributions.
+const (
+	ArrivalsConstant Arrivals = "constant" // equal intervals
+	ArrivalsPoisson  Arrivals = "poisson"  // exponential: each moment is as likely as any other
+	ArrivalsGamma    Arrivals = "gamma"    // burstier than poisson below a burstiness of 1, more regular above
+)
+
+// ArrivalKinds lists all distributions of arrivals.
+var ArrivalKinds = []Arrivals{ArrivalsConstant, ArrivalsPoisson, ArrivalsGamma}
+
 // Speculations lists all kinds of speculation.
 var Speculations = []Speculation{SpeculationOff, SpeculationDraft, SpeculationEagle3, SpeculationNotRecorded}
 
@@ -428,6 +441,11 @@ type State struct {
 	Questioner QuestionerKind `json:"questioner"`
 	StartRate  float64        `json:"start_rate"`
 	TargetRPS  float64        `json:"target_rps"`
+
+	Arrivals    Arrivals `json:"arrivals"`
+	Burstiness  float64  `json:"burstiness"`
+	MaxInflight int      `json:"max_inflight"`
+
 	// sweep that owns the lane; nothing else can start, change or switch the lane
 	Sweep *SweepSummary `json:"sweep,omitempty"`
 	// a showcase is in progress: an extra conversation that is not included in any figure
@@ -576,6 +594,8 @@ type KV struct {
 	NotReported     string   `json:"not_reported,omitempty"` // why there is no hit ratio although turns have ended
 	PredictedRatio  *float64 `json:"predicted,omitempty"`    // hit ratio that the router predicted
 	AchievableRatio *float64 `json:"achievable,omitempty"`   // if every turn went to the worker with the longest prefix
+	// measured hit rate ÷ that of the best placement; absent: not known
+	AchievedShare *float64 `json:"achieved_share,omitempty"`
 
 	// Counted holds the counters behind the ratios by their source (frontend, engine, prediction): hits and all, since
 	// the load generator first read the cluster.
@@ -632,6 +652,8 @@ type EngineTotals struct {
 	// Acceptance and TokensPerStep sum gauges of engines without these counters. GPUMemory sums the mean memory in use
 	// of a GPU, in bytes.
 	Acceptance, TokensPerStep, GPUMemory GaugeTotal
+
+	Placement *PlacementTotals // nil if no shadow follows the turns
 }
 
 // GaugeTotal is the sum of a gauge over the readings that contain it.
@@ -655,13 +677,15 @@ type EngineUse struct {
 	AcceptanceRate *float64 `json:"acceptance_rate,omitempty"`
 	TokensPerStep  *float64 `json:"tokens_per_step,omitempty"`  // tokens per forward pass of the target model
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"` // mean memory in use on a GPU of a worker
+	// measured hit rate ÷ that of the best placement
+	AchievedShare *float64 `json:"achieved_share,omitempty"`
 }
 
 // Since returns the figures of the time since earlier totals of the same cluster.
 func (t EngineTotals) Since(before EngineTotals) EngineUse {
 	use := EngineUse{
 		AcceptanceRate: t.Acceptance.Mean(before.Acceptance), TokensPerStep: t.TokensPerStep.Mean(before.TokensPerStep),
-		GPUMemoryBytes: t.GPUMemory.Mean(before.GPUMemory),
+		GPUMemoryBytes: t.GPUMemory.Mean(before.GPUMemory), AchievedShare: t.Placement.Since(before.Placement),
 	}
 	accepted := t.Accepted - before.Accepted
 	if drafted := t.Drafted - before.Drafted; drafted > 0 {
@@ -896,6 +920,7 @@ type Column struct {
 	AcceptanceRate LookedUp `json:"acceptance_rate,omitzero"`  // absent: no row of the mode has it
 	TokensPerStep  LookedUp `json:"tokens_per_step,omitzero"`  // absent: no row of the mode has it
 	GPUMemoryBytes LookedUp `json:"gpu_memory_bytes,omitzero"` // absent: no row of the mode has it
+	AchievedShare  LookedUp `json:"achieved_share,omitzero"`   // absent: no row of the mode has it
 	TTFTMean       LookedUp `json:"ttft_mean,omitzero"`        // absent: no row of the mode has it
 }
 
@@ -1035,7 +1060,9 @@ type BaselineRow struct {
 	TokensPerStep *float64 `json:"tokens_per_step,omitempty"`
 	// memory in use on a GPU, mean over the workers' GPUs and over time
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"`
-	TTFTMean       *float64 `json:"ttft_mean,omitempty"` // seconds
+	// measured hit rate ÷ that of the best placement; above 1, the router found more than it
+	AchievedShare *float64 `json:"achieved_share,omitempty"`
+	TTFTMean      *float64 `json:"ttft_mean,omitempty"` // seconds
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // number of turns, if known
 	Measured *time.Time `json:"measured,omitempty"` // time of the measurement, if known
@@ -1096,6 +1123,7 @@ type RowIntervals struct {
 	AcceptanceRate        *[2]float64         `json:"acceptance_rate,omitempty"`
 	TokensPerStep         *[2]float64         `json:"tokens_per_step,omitempty"`
 	GPUMemoryBytes        *[2]float64         `json:"gpu_memory_bytes,omitempty"`
+	AchievedShare         *[2]float64         `json:"achieved_share,omitempty"`
 	TTFTMean              *[2]float64         `json:"ttft_mean,omitempty"`
 }
 
@@ -1259,6 +1287,12 @@ type WorkloadPatch struct {
 	Openings  *int     `json:"openings,omitempty"`
 	StartRate *float64 `json:"start_rate,omitempty"`
 	TargetRPS *float64 `json:"target_rps,omitempty"`
+	// what conversations send; it replaces the shape in force as a whole
+	TrafficShape *TrafficShape `json:"shape,omitempty"`
+
+	Arrivals    *Arrivals `json:"arrivals,omitempty"`
+	Burstiness  *float64  `json:"burstiness,omitempty"`
+	MaxInflight *int      `json:"max_inflight,omitempty"`
 }
 
 // MeasureRequest is a request to begin a new step with unchanged settings. It has no fields.
@@ -1318,9 +1352,9 @@ type Turn struct {
 	Late *float64 `json:"late,omitempty" csv:"late_seconds,added"`
 	// seconds from the moment at which the traffic has the turn sent to the one at which it was, also because the turn
 	// before had not ended; absent: the traffic has no time for it
-	Behind           *float64 `json:"behind,omitempty"`
-	PlannedInput     *int     `json:"planned_input,omitempty"`  // prompt tokens of the traffic; absent: not known
-	PlannedOutput    *int     `json:"planned_output,omitempty"` // output tokens of the traffic; absent: not known
+	Behind           *float64 `json:"behind,omitempty" csv:"behind_seconds,added"`
+	PlannedInput     *int     `json:"planned_input,omitempty" csv:"planned_input,added"`   // prompt tokens of the traffic; absent: not known
+	PlannedOutput    *int     `json:"planned_output,omitempty" csv:"planned_output,added"` // output tokens of the traffic; absent: not known
 	PromptTokens     *int     `json:"prompt_tokens,omitempty" csv:"prompt_tokens"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty" csv:"cached_tokens"`
 	OutputTokens     *int     `json:"output_tokens,omitempty" csv:"output_tokens"`

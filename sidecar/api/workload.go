@@ -72,6 +72,10 @@ var WorkloadSettings = []WorkloadSetting{
 		Help:  "Maximum requests per second; 0: no limit.",
 	},
 	{
+		Key: "arrivals", Label: "Arrivals", Default: string(ArrivalsPoisson),
+		Help: "How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness).",
+	},
+	{
 		Key: "burstiness", Label: "Burstiness", Default: "1", Limit: Limit{Min: .05, Max: 100},
 		Help: "Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; " +
 			"1 is poisson; above 1, they are more regular.",

@@ -53,13 +53,14 @@ type ModelShare struct {
 }
 
 // CacheHits is the hit rate of one cache that serves all requests in the order of their arrival, each after the
-// prefill of the one before. Blocks of answers are not in it.
+// prefill of the one before. Blocks of answers are in it where they are known ([Record.Computed]).
 type CacheHits struct {
 	Blocks       int     `json:"blocks,omitempty"` // size of the cache; 0 without a limit
 	Rate         float64 `json:"hit_rate"`         // share of the prompts' tokens
 	HitTokens    int64   `json:"hit_tokens"`
 	PromptTokens int64   `json:"prompt_tokens"`
 	Distinct     int     `json:"distinct_blocks,omitempty"` // blocks that were needed; 0 with a limit
+	Reused       int     `json:"reused_blocks,omitempty"`   // those that were found again; 0 with a limit
 }
 
 // CacheSize is the size of a cache in blocks, or in tokens where Blocks is 0. The zero value is no cache.
@@ -103,6 +104,7 @@ type description struct {
 
 	blockTokens int
 	unlimited   *blockSet
+	reused      blockSet
 	limited     *lru
 	prompts     int64 // tokens of prompts with block hashes
 	hits        [2]int64
@@ -185,7 +187,11 @@ func (d *description) lookUp(r *Record) {
 		isNew := d.unlimited.add(block)
 		if found = found && !isNew; found {
 			d.hits[0] += int64(r.BlockTokens)
+			d.reused.add(block)
 		}
+	}
+	for _, block := range r.Computed {
+		d.unlimited.add(block)
 	}
 	if d.limited == nil {
 		return
@@ -195,6 +201,9 @@ func (d *description) lookUp(r *Record) {
 			break
 		}
 		d.hits[1] += int64(r.BlockTokens)
+	}
+	if len(r.Computed) > len(blocks) {
+		blocks = r.Computed
 	}
 	for _, block := range slices.Backward(blocks) { // the beginning of a prompt outlives its end
 		d.limited.use(block)
@@ -226,7 +235,7 @@ func (d *description) contents() *Contents {
 		return &CacheHits{Blocks: blocks, Rate: rate, HitTokens: n, PromptTokens: d.prompts}
 	}
 	c.Hits = hits(d.hits[0], 0)
-	c.Hits.Distinct = d.unlimited.n
+	c.Hits.Distinct, c.Hits.Reused = d.unlimited.n, d.reused.n
 	if d.limited != nil {
 		c.LimitedHits = hits(d.hits[1], d.size.Blocks)
 	}

@@ -61,9 +61,11 @@ type Record struct {
 	// blocks, and possibly one of the rest. BlockTokens is 0 if they are unknown.
 	Blocks      []uint64
 	BlockTokens int
-	Session     uint64 // 0 if the trace has none
-	Turn        int    // number of the turn in its session, from 1; 0 without a session
-	Repetition  int    // number of the repetition of the trace, from 0, see [Loop]
+	// Computed are the hashes of the full blocks of prompt and answer that the engine computes; nil if unknown.
+	Computed   []uint64
+	Session    uint64 // 0 if the trace has none
+	Turn       int    // number of the turn in its session, from 1; 0 without a session
+	Repetition int    // number of the repetition of the trace, from 0, see [Loop]
 
 	// Messages are what the turn adds to the texts of its session, without the answers to earlier turns, or the whole
 	// prompt of a request that is not the Next of another. They are nil if the trace has no texts.

@@ -78,6 +78,12 @@ const table = {
     unit: 'ratio',
     better: 'higher',
   },
+  achieved_share: {
+    name: 'Share of the achievable hit rate',
+    help: 'The measured hit rate / that of the best placement, which knows all caches and keeps loads even.',
+    unit: 'ratio',
+    better: 'higher',
+  },
   queued: {
     name: 'Queued',
     help: 'Requests that wait at the router and at the engines. A Dynamo frontend counts each until its first token.',

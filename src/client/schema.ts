@@ -629,6 +629,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/traffic/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What traffic would be before anything is sent: arrivals, lengths, hit rates and working set
+         * @description It changes nothing. It answers 409 while the workload runs, whose measurement it would disturb.
+         */
+        post: operations["previewTraffic"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/turns.csv": {
         parameters: {
             query?: never;
@@ -833,6 +853,14 @@ export interface components {
             /** @description sum over the workers */
             waiting?: number;
         };
+        /**
+         * @description The distribution of the time between two conversations that begin at a rate. The mean is the same for all.
+         *     - `constant`: equal intervals
+         *     - `poisson`: exponential: each moment is as likely as any other
+         *     - `gamma`: burstier than poisson below a burstiness of 1, more regular above
+         * @enum {string}
+         */
+        Arrivals: "constant" | "poisson" | "gamma";
         /** @description The turns that still wait for their first token. */
         Awaiting: {
             n: number;
@@ -869,6 +897,8 @@ export interface components {
         BaselineRow: {
             /** @description accepted / drafted tokens, by the engines' metrics */
             acceptance_rate?: number;
+            /** @description measured hit rate ÷ that of the best placement; above 1, the router found more than it */
+            achieved_share?: number;
             /** @description measured arm; absent: the row has a mode only */
             arm?: string;
             /** @description values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95 */
@@ -1034,6 +1064,8 @@ export interface components {
         Column: {
             /** @description absent: no row of the mode has it */
             acceptance_rate?: components["schemas"]["LookedUp"];
+            /** @description absent: no row of the mode has it */
+            achieved_share?: components["schemas"]["LookedUp"];
             /** @description measured arm; absent: the row has a mode only */
             arm?: string;
             /** @description absent: no row of the mode has it */
@@ -1476,6 +1508,8 @@ export interface components {
         KV: {
             /** @description if every turn went to the worker with the longest prefix */
             achievable?: number;
+            /** @description measured hit rate ÷ that of the best placement; absent: not known */
+            achieved_share?: number;
             /** @description cached / prompt tokens of the turns */
             hit_ratio?: number;
             /** @description why there is no hit ratio although turns have ended */
@@ -1734,6 +1768,16 @@ export interface components {
          * @enum {string}
          */
         Phase: "stopped" | "running" | "draining" | "switching";
+        /** @description What caches of a size would have of the previewed traffic. */
+        PreviewedCaches: {
+            /** @description hit rate of one cache of all workers' size, in the order of arrival, that drops the blocks used the longest ago */
+            hit_ratio?: number;
+            /** @description what placements of the requests would have, by the model of `GET /shadow` */
+            policies: components["schemas"]["ShadowPolicy"][];
+            /** @description blocks in the cache of one worker */
+            worker_blocks: number;
+            workers: number;
+        };
         /** @description An RFC 9457 problem document, the body of every error. */
         Problem: {
             /** @description description of the allowed values */
@@ -1864,6 +1908,10 @@ export interface components {
                 number,
                 number
             ];
+            achieved_share?: [
+                number,
+                number
+            ];
             gpu_memory_bytes?: [
                 number,
                 number
@@ -1936,6 +1984,8 @@ export interface components {
         };
         /** @description The replay of a lane's requests with other routing policies, on caches as large as the cluster's. It shows cache hits and balance, not latency: with another policy, later requests would have come at other times. */
         Shadow: {
+            /** @description measured hit rate ÷ that of best_placement; absent where it is not known or the policies' figures are unreliable */
+            achieved_share?: number;
             /** @description whether the cache reuses the tokens of answers, by the measured hits; absent: not known yet */
             answers_reused?: boolean;
             block_tokens: number;
@@ -2005,6 +2055,19 @@ export interface components {
          * @enum {string}
          */
         ShadowSource: "token_ids" | "text" | "none";
+        /**
+         * @description Names a kind of traffic.
+         *     - `recorded`: the workload behind the recorded results
+         *     - `chat`: conversations with lengths and turns of ShareGPT
+         *     - `prefix`: single requests of groups with a shared prefix
+         *     - `rag`: short questions about long documents
+         *     - `agent`: many turns with tool results on a shared system prompt
+         *     - `few-shot`: short questions behind templates with examples
+         *     - `batch`: single requests that share nothing
+         *     - `mixed`: several of the above, by weights
+         * @enum {string}
+         */
+        ShapePreset: "recorded" | "chat" | "prefix" | "rag" | "agent" | "few-shot" | "batch" | "mixed";
         /** @description A conversation for an audience. Each turn is sent to both lanes at once with the same question. It counts in no statistics. The next turn begins when both answers have ended. */
         Showcase: {
             a: components["schemas"]["ShowcaseSide"];
@@ -2247,6 +2310,8 @@ export interface components {
             router_track_output_blocks?: boolean;
             /** @description number of runs of each point */
             seeds?: number;
+            /** @description what conversations send, in place of the fields up to max_tokens; default: recorded */
+            shape?: components["schemas"]["TrafficShape"];
             /** @description must be offered by the profile */
             speculation?: components["schemas"]["Speculation"];
             /** @description Maximum new conversations per second. */
@@ -2389,11 +2454,17 @@ export interface components {
         State: {
             /** @description arm in force; absent: none of the configuration */
             arm?: string;
+            /** @description How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness). */
+            arrivals: components["schemas"]["Arrivals"];
+            /** @description Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular. */
+            burstiness: number;
             /** @description at the last start, by the first turns of at most 1,000 conversations; absent: not known */
             caches?: components["schemas"]["Caches"];
             /** @description Number of concurrent conversations. */
             concurrency: components["schemas"]["Concurrency"];
             driver: string;
+            /** @description At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent. */
+            max_inflight: number;
             mode: components["schemas"]["Mode"];
             mode_change?: components["schemas"]["ModeChange"];
             /** @description absent: the mode is not known yet */
@@ -2893,6 +2964,20 @@ export interface components {
             stall: number;
             turn: number;
         };
+        /** @description The number of values above half of its upper end, up to it. */
+        TokenBin: {
+            n: number;
+            up_to: number;
+        };
+        /** @description A distribution of whole numbers. */
+        TokenCounts: {
+            /** @description each twice as wide as the one before, from 1 on */
+            bins: components["schemas"]["TokenBin"][];
+            max: number;
+            mean: number;
+            p50: number;
+            p95: number;
+        };
         /** @description Counts since the lane's last start. A turn counts when it ends, up to 200 ms before it is stored. `stored_turns` of the status counts the stored turns. */
         Totals: {
             /** Format: int64 */
@@ -2930,6 +3015,65 @@ export interface components {
             ok: number;
             /** Format: int64 */
             output_tokens: number;
+        };
+        /** @description What traffic would be. It is a plan: the times of turns depend on the assumed times of requests, and hit rates on prompts of the planned lengths. */
+        TrafficPreview: {
+            /** @description how conversations come at a rate; absent: as others end */
+            arrivals?: string;
+            block_tokens: number;
+            /** @description absent: neither the request nor the cluster has their size */
+            caches?: components["schemas"]["PreviewedCaches"];
+            concurrency: number | string;
+            conversations: number;
+            /** @description the traffic is shorter than asked for, since its prompts have as many blocks as a preview computes */
+            cut: boolean;
+            /** @description blocks of all prompts and answers, each counted once */
+            distinct_blocks: number;
+            /** @description assumed time from a request to its first token */
+            first_token_seconds: number;
+            /** @description share of the prompts' tokens that an unlimited cache has */
+            hit_ratio?: number;
+            /** @description of prompts */
+            input_tokens: components["schemas"]["TokenCounts"];
+            /** @description of answers */
+            output_tokens: components["schemas"]["TokenCounts"];
+            /** @description assumed time of each further token */
+            per_token_seconds: number;
+            requests: number;
+            /** @description in equal parts of the time */
+            requests_over_time: number[];
+            /** @description working set: blocks of prompts that are found again; a smaller cache cannot have the hit rate of an unlimited one */
+            reused_blocks: number;
+            /** @description length of the traffic below */
+            seconds: number;
+            shape: components["schemas"]["TrafficShape"];
+            /** @description of conversations, as far as they are in the time */
+            turns: components["schemas"]["TokenCounts"];
+        };
+        /** @description Asks what traffic would be, before anything is sent. Omitted fields are those of the lane and of its cluster. */
+        TrafficPreviewRequest: {
+            /** @description size of a block; default without a cluster: 16 */
+            block_tokens?: number;
+            /** @description up to max_concurrency */
+            concurrency?: number | string;
+            /** @description length of the traffic; default: 600 */
+            seconds?: number;
+            shape?: components["schemas"]["TrafficShape"];
+            /** @description blocks in the cache of one worker */
+            worker_blocks?: number;
+            workers?: number;
+        };
+        /** @description What conversations send. A number of 0 is that of the preset. Numbers apply to each part of a mix. */
+        TrafficShape: {
+            answer_tokens?: number;
+            context_tokens?: number;
+            groups?: number;
+            mix?: string;
+            prefix_tokens?: number;
+            preset?: components["schemas"]["ShapePreset"];
+            suffix_tokens?: number;
+            turns?: number;
+            zipf?: number;
         };
         /** @description A difference in the deciding metric that changes while spans count, for the modes of `primary`. */
         TrialAfterEffect: {
@@ -3408,12 +3552,20 @@ export interface components {
         };
         /** @description A change of the workload's settings. Omitted fields do not change. */
         WorkloadPatch: {
+            /** @description How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness). */
+            arrivals?: components["schemas"]["Arrivals"];
+            /** @description Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular. */
+            burstiness?: number;
             /** @description up to max_concurrency */
             concurrency?: number | string;
+            /** @description At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent. */
+            max_inflight?: number;
             /** @description Maximum tokens per answer. */
             max_tokens?: number;
             /** @description Number of different opening texts; 0: a new one for every conversation. */
             openings?: number;
+            /** @description what conversations send; it replaces the shape in force as a whole */
+            shape?: components["schemas"]["TrafficShape"];
             /** @description Maximum new conversations per second. */
             start_rate?: number;
             /** @description Maximum requests per second; 0: no limit. */
@@ -3471,6 +3623,7 @@ export interface components {
 }
 export type Advantage = components['schemas']['Advantage'];
 export type AllWorkers = components['schemas']['AllWorkers'];
+export type Arrivals = components['schemas']['Arrivals'];
 export type Awaiting = components['schemas']['Awaiting'];
 export type Baseline = components['schemas']['Baseline'];
 export type BaselineList = components['schemas']['BaselineList'];
@@ -3540,6 +3693,7 @@ export type PairedMetric = components['schemas']['PairedMetric'];
 export type PercentileIntervals = components['schemas']['PercentileIntervals'];
 export type Percentiles = components['schemas']['Percentiles'];
 export type Phase = components['schemas']['Phase'];
+export type PreviewedCaches = components['schemas']['PreviewedCaches'];
 export type Problem = components['schemas']['Problem'];
 export type Provenance = components['schemas']['Provenance'];
 export type Quantiles = components['schemas']['Quantiles'];
@@ -3560,6 +3714,7 @@ export type ShadowChoices = components['schemas']['ShadowChoices'];
 export type ShadowFigures = components['schemas']['ShadowFigures'];
 export type ShadowPolicy = components['schemas']['ShadowPolicy'];
 export type ShadowSource = components['schemas']['ShadowSource'];
+export type ShapePreset = components['schemas']['ShapePreset'];
 export type Showcase = components['schemas']['Showcase'];
 export type ShowcaseRequest = components['schemas']['ShowcaseRequest'];
 export type ShowcaseResult = components['schemas']['ShowcaseResult'];
@@ -3618,7 +3773,12 @@ export type Target = components['schemas']['Target'];
 export type TargetID = components['schemas']['TargetID'];
 export type TargetKind = components['schemas']['TargetKind'];
 export type Timeouts = components['schemas']['Timeouts'];
+export type TokenBin = components['schemas']['TokenBin'];
+export type TokenCounts = components['schemas']['TokenCounts'];
 export type Totals = components['schemas']['Totals'];
+export type TrafficPreview = components['schemas']['TrafficPreview'];
+export type TrafficPreviewRequest = components['schemas']['TrafficPreviewRequest'];
+export type TrafficShape = components['schemas']['TrafficShape'];
 export type TrialAfterEffect = components['schemas']['TrialAfterEffect'];
 export type TrialArm = components['schemas']['TrialArm'];
 export type TrialCaches = components['schemas']['TrialCaches'];
@@ -4830,6 +4990,37 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewTraffic: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrafficPreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrafficPreview"];
                 };
             };
             default: components["responses"]["Problem"];

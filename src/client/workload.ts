@@ -23,8 +23,9 @@ const table = {
   'question_tokens.cv': { label: 'Variation of questions' },
   start_rate: { label: 'Start rate', unit: 'conversations/s' },
   target_rps: { label: 'Request cap', unit: 'requests/s', zero: 'none' },
+  arrivals: { label: 'Arrivals' },
   burstiness: { label: 'Burstiness' },
-  max_inflight: { label: 'Most turns in flight' },
+  max_inflight: { label: 'Most turns in flight', whole: true },
   think_time: { label: 'Think time', unit: 's' },
 } satisfies Record<string, WorkloadSetting>;
 
@@ -42,4 +43,7 @@ export const patched = [
   'max_tokens',
   'start_rate',
   'target_rps',
+  'arrivals',
+  'burstiness',
+  'max_inflight',
 ] as const satisfies WorkloadSettingName[];

@@ -53,6 +53,9 @@ export function state(change: Partial<State> = {}): State {
     questioner: 'built_in',
     start_rate: 10,
     target_rps: 25,
+    arrivals: 'poisson',
+    burstiness: 1,
+    max_inflight: 1000,
     ...change,
   };
 }

@@ -127,6 +127,9 @@ func explainWorkload(k *kong.Kong) error {
 			if flag.Group != nil && flag.Group.Key == "Workload" {
 				flag.Help = strings.TrimSpace(helps[flag.Name] + " " + flag.Help)
 			}
+			if alias := flag.Tag.Get("alias"); alias != "" {
+				flag.Aliases = append(flag.Aliases, alias)
+			}
 		}
 	}
 	return nil

@@ -51,6 +51,8 @@ type simulateCmd struct {
 	RouterAssumeKVReuse             *bool    `group:"Router" name:"router-assume-kv-reuse" negatable:"" help:"As in Dynamo: count a block shared by several requests only once. --no-router-assume-kv-reuse counts it for each."`
 
 	// Their help begins with that of [api.WorkloadSettings].
+	Shape api.TrafficShape `embed:"" prefix:"shape-" group:"Workload"`
+
 	Openings           *int           `group:"Workload" placeholder:"N"`
 	OpeningTokens      *int           `group:"Workload" placeholder:"TOKENS" help:"0: 3,500 to 4,000, as recorded."`
 	TurnsMin           *int           `group:"Workload" placeholder:"N"`
@@ -62,7 +64,7 @@ type simulateCmd struct {
 	QuestionTokensCV   *float64       `group:"Workload" name:"question-tokens-cv" placeholder:"CV"`
 	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME"`
 	StartRate          *float64       `group:"Workload" placeholder:"RATE"`
-	Arrivals           *string        `group:"Workload" placeholder:"KIND" help:"How conversations come at a rate: constant, poisson, or in bursts (gamma). Default: poisson."`
+	Arrivals           *api.Arrivals  `group:"Workload" placeholder:"KIND" help:"How conversations come at a rate: constant, poisson, or in bursts (gamma). Default: poisson."`
 	Burstiness         *float64       `group:"Workload" placeholder:"SHAPE"`
 	MaxInflight        *int           `group:"Workload" placeholder:"N"`
 
@@ -166,7 +168,7 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 	}
 	r := study.Request{
 		Levels: levels, Seeds: c.Seeds, FirstSeed: c.FirstSeed,
-		Openings: c.Openings, OpeningTokens: c.OpeningTokens, MaxTokens: c.MaxTokens, StartRate: c.StartRate,
+		Shape: &c.Shape, Openings: c.Openings, OpeningTokens: c.OpeningTokens, MaxTokens: c.MaxTokens, StartRate: c.StartRate,
 		Arrivals: c.Arrivals, Burstiness: c.Burstiness, MaxInflight: c.MaxInflight,
 		Turns: &turns, OutputTokens: &output, QuestionTokens: &question,
 		Workers: c.Workers, MaxBatchSize: c.MaxBatchSize, BlockSize: c.BlockSize, KVTokens: c.KVTokens,

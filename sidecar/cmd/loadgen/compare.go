@@ -223,6 +223,7 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	row.RequestsPerSecond = r.RequestsPerSecond.Value         // nil: not known
 	use := r.Cluster.EngineUse
 	row.AcceptanceRate, row.TokensPerStep, row.GPUMemoryBytes = use.AcceptanceRate, use.TokensPerStep, use.GPUMemoryBytes
+	row.AchievedShare = use.AchievedShare
 	if ended, err := time.Parse(time.RFC3339, r.Ended); err == nil {
 		row.Measured = &ended
 	}

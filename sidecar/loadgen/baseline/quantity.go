@@ -75,6 +75,7 @@ var quantities = located(slices.Concat(
 		{Path: "tokens_per_step", Kind: Rate, column: "tokens_per_step", optional: true},
 		{Path: "gpu_memory_bytes", Kind: Amount, column: "gpu_memory_bytes", max: maxMemory, optional: true},
 		{Path: "ttft_mean", column: "ttft_mean_ms", optional: true},
+		{Path: "achieved_share", Kind: Rate, column: "achieved_share", optional: true},
 	},
 ))
 

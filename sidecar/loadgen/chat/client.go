@@ -82,6 +82,8 @@ type Recognized struct {
 	Cached bool // the answer's usage had a count of cached tokens
 	// Tokenizer reports that the server's tokenizer has confirmed the words of made texts; see [Options].Planned.
 	Tokenizer bool
+	// ContextTokens is the length that prompt and answer may have together, as the list of models has it; 0 means unknown.
+	ContextTokens int
 }
 
 // Client sends requests to one server. It is safe for concurrent use.
@@ -398,13 +400,9 @@ func headerValue(s string) string {
 // Models returns the models that the server lists.
 func (c *Client) Models(ctx context.Context) (ids []string, failure *Error) {
 	defer func() { c.nameField(failure) }()
-	address := c.base.JoinPath("models")
-	status, header, body, failure := c.get(ctx, address.String())
+	address, body, failure := c.listModels(ctx)
 	if failure != nil {
 		return nil, failure
-	}
-	if status != http.StatusOK {
-		return nil, statusError(status, header, excerpt(body), requested{path: address.Path})
 	}
 	var list struct {
 		Data []struct {
@@ -420,6 +418,35 @@ func (c *Client) Models(ctx context.Context) (ids []string, failure *Error) {
 		ids[i] = m.ID
 	}
 	return ids, nil
+}
+
+// contextTokens returns the context of the model in use by the server's list, 0 if it has none.
+func (c *Client) contextTokens(ctx context.Context) int {
+	_, body, _ := c.listModels(ctx)
+	var list struct {
+		Data []struct {
+			ID            string  `json:"id"`
+			MaxModelLen   float64 `json:"max_model_len"`  // vLLM, SGLang
+			ContextWindow float64 `json:"context_window"` // NVIDIA Dynamo
+		} `json:"data"`
+	}
+	_ = json.Unmarshal(body, &list) // a server without a list, or with another one, reports no context
+	for _, m := range list.Data {
+		if m.ID == c.Model() {
+			return int(cmp.Or(m.MaxModelLen, m.ContextWindow))
+		}
+	}
+	return 0
+}
+
+// listModels returns the server's list of models, as it is.
+func (c *Client) listModels(ctx context.Context) (address *url.URL, body []byte, failure *Error) {
+	address = c.base.JoinPath("models")
+	status, header, body, failure := c.get(ctx, address.String())
+	if failure == nil && status != http.StatusOK {
+		failure = statusError(status, header, excerpt(body), requested{path: address.Path})
+	}
+	return address, body, failure
 }
 
 // get sends a small request that is not measured, with the timeout of a connection.

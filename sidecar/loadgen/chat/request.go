@@ -316,6 +316,7 @@ func (c *Client) recognize(ctx context.Context, s shown) {
 		words := c.checkWords(ctx)
 		c.words.Store(words)
 		found.Tokenizer = words.confirmed
+		found.ContextTokens = c.contextTokens(ctx)
 	}
 	c.found.Store(&found)
 }

@@ -3,6 +3,7 @@ package lane
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
@@ -58,6 +59,11 @@ func (l *Lane) Cluster() api.Cluster {
 		if arm := client.InUse(); l.opts.SharesMetrics(arm) {
 			cluster.KeepWorkers(&c, l.armWorkers.of(arm))
 		}
+	}
+	if c.Engines != nil {
+		totals := *c.Engines
+		totals.Placement = l.shadow.Placement(time.Now())
+		c.Engines = &totals
 	}
 	return c
 }

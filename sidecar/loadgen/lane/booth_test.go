@@ -77,7 +77,7 @@ func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 				Level:     api.AtConversations(1),
 				Turns:     api.Range{Min: 3, Max: 5},
 				MaxTokens: 64,
-				StartRate: 1000,
+				StartRate: 1000, Burstiness: 1, MaxInflight: 1000, Arrivals: "poisson",
 			},
 			Seed:        7,
 			Driver:      b.driver,

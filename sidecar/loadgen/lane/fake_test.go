@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ type fake struct {
 	url, model  string
 	extensions  map[string]bool
 	noRequestID bool
+	context     int // tokens
 	remarks     []string
 	router      string
 
@@ -47,7 +49,7 @@ type fake struct {
 
 // request is a turn as it was asked for.
 type request struct {
-	id, first string // of the request; the first message
+	id, first string // of the request; the first message, or its segments
 	maxTokens int
 }
 
@@ -88,6 +90,7 @@ func (f *fake) Extensions() map[string]bool { return f.extensions }
 
 func (f *fake) Recognized() chat.Recognized {
 	r := chat.Recognized{Router: f.router, NoRequestID: f.noRequestID, Cached: f.router != "", Remarks: f.remarks}
+	r.ContextTokens = f.context
 	if f.extensions[chat.ExtNVExt] {
 		r.Worker = "nvext.worker_id"
 	}
@@ -122,7 +125,11 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
 	ttft, gap, words, perChunk := f.ttft, f.gap, f.words, f.perChunk
 	turnError, finish, findings, prompt, cached := f.turnError, f.finish, f.findings, f.prompt, f.cached
-	f.requests = append(f.requests, request{req.ID, req.Messages[0].Text, req.MaxTokens})
+	first := req.Messages[0].Text
+	if first == "" {
+		first = fmt.Sprint(req.Messages[0].Segments)
+	}
+	f.requests = append(f.requests, request{req.ID, first, req.MaxTokens})
 	reset := f.resetEvery > 0 && len(f.requests)%f.resetEvery == 0
 	f.mu.Unlock()
 	if reset {

@@ -252,7 +252,8 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Arm: l.mode.Arm, Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
-		TargetRPS: l.settings.TargetRPS,
+		TargetRPS: l.settings.TargetRPS, Arrivals: l.settings.Arrivals, Burstiness: l.settings.Burstiness,
+		MaxInflight: l.settings.MaxInflight,
 	}
 	if l.doubt.text() == "" {
 		s.Caches = l.beginning.caches(l.corpus.Length)
@@ -276,11 +277,12 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 
 // shape returns the settings of the workload that affect its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
-	var s api.WorkloadShape
-	if l.opts.Plan != nil {
-		s = l.opts.Plan.Shape(l.settings, l.opts.Client.Extensions()[chat.ExtExact])
-	} else {
-		s = l.settings.Shape(l.corpus)
+	exact := l.opts.Client.Extensions()[chat.ExtExact]
+	s := l.settings.Shape(l.corpus, exact)
+	switch {
+	case l.opts.Plan != nil:
+		s = l.opts.Plan.Shape(l.settings, exact)
+	case l.settings.TrafficShape.Recorded():
 		s.Corpus, s.Followup = l.corpus.Name, l.corpus.Asker(l.opts.Questioner)
 	}
 	s.Timeouts = l.opts.Timeouts
@@ -375,6 +377,9 @@ func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	next, err := l.settings.Apply(p, limit)
 	if err == nil {
 		err = l.process.checkConcurrency("concurrency", next.Level.Conversations())
+	}
+	if err == nil {
+		_, err = next.ShapePlan(l.opts.Seed, l.opts.Client.Recognized().ContextTokens)
 	}
 	return next, err
 }
@@ -510,6 +515,9 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 		if l.opts.Plan != nil {
 			return l.opts.Plan.Opening(d.Number)
 		}
+		if !settings.TrafficShape.Recorded() {
+			return d.Number // what conversations share is not known
+		}
 		return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, settings, texts)
 	}}
 	o.observe(span)
@@ -520,8 +528,8 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	r := &run{observer: o, cancel: cancel, ended: make(chan struct{}), workload: workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Sender: l.target, Corpus: texts, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
-		Turns: turns, Plan: l.opts.Plan, Instance: l.opts.Driver.Abilities().Instance, Observer: o,
-		ObserveRouting: o.routingObserver(),
+		Turns: turns, Plan: l.opts.Plan, ModelTokens: l.opts.Client.Recognized().ContextTokens,
+		Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
 	}, settings)}
 	l.run = r
 	l.wg.Go(func() {

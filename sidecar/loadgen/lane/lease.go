@@ -409,6 +409,9 @@ func (l *Lane) Opening(d workload.Draw) int64 {
 	if l.opts.Plan != nil {
 		return l.opts.Plan.Opening(d.Number)
 	}
+	if !l.settings.TrafficShape.Recorded() {
+		return d.Number
+	}
 	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, l.settings, l.corpus)
 }
 

@@ -16,11 +16,12 @@ import (
 // Every setting that changes the load at a concurrency is in the shape. A new setting fails the test until it is added.
 func TestShapeHasEverySettingOfTheLoad(t *testing.T) {
 	besides := map[string]string{
-		"Level":       "it is the level of a row",
-		"Arrivals":    "they are of a rate",
-		"Burstiness":  "it is of a rate",
-		"MaxInflight": "it is of a rate, and what it drops is counted",
-		"StartRate":   "a step that it holds below its target has a row of the concurrency at which it was held",
+		"Level":        "it is the level of a row",
+		"Arrivals":     "they are of a rate",
+		"Burstiness":   "it is of a rate",
+		"MaxInflight":  "it is of a rate, and what it drops is counted",
+		"TrafficShape": "others have no effect with it, so it is changed at the end",
+		"StartRate":    "a step that it holds below its target has a row of the concurrency at which it was held",
 	}
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		shape := func() api.WorkloadShape { return b.lane.State().Shape }
@@ -62,5 +63,8 @@ func TestShapeHasEverySettingOfTheLoad(t *testing.T) {
 			change()
 			assert.NotEqual(t, before, shape(), name)
 		}
+		before := shape()
+		b.lane.settings.TrafficShape.Preset = api.ShapeChat
+		assert.NotEqual(t, before, shape())
 	})
 }

@@ -141,11 +141,12 @@ var (
 	QuantityAcceptance = baseline.QuantityOf("acceptance_rate")
 	QuantityPerStep    = baseline.QuantityOf("tokens_per_step")
 	QuantityGPUMemory  = baseline.QuantityOf("gpu_memory_bytes")
+	QuantityAchieved   = baseline.QuantityOf("achieved_share")
 )
 
 // quantities lists all quantities, in the order of a report's tables.
 var quantities = slices.Concat(baseline.Latencies, []Quantity{
-	QuantityThroughput, QuantityRequests, QuantityHitRate,
+	QuantityThroughput, QuantityRequests, QuantityHitRate, QuantityAchieved,
 	QuantityAcceptance, QuantityPerStep, QuantityGPUMemory,
 })
 
@@ -153,7 +154,8 @@ var quantities = slices.Concat(baseline.Latencies, []Quantity{
 // it. Tokens per step are left out where all rows have 1, since no tokens were drafted.
 func (c *Comparison) Quantities() []Quantity {
 	return slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool {
-		optional := q == QuantityAcceptance || q == QuantityPerStep || q == QuantityGPUMemory
+		optional := q == QuantityAcceptance || q == QuantityPerStep || q == QuantityGPUMemory ||
+			q == QuantityAchieved
 		return optional && !slices.ContainsFunc(c.Sides, func(s Side) bool {
 			return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool {
 				v := *q.In(&row)

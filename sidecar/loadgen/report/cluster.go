@@ -183,6 +183,9 @@ func (c *Cluster) describe(s *Section, turns *Routing) {
 	s.add("Cluster", strings.Join(facts, ", "))
 	s.add("Workers", strings.Join(workers, ", "))
 	s.add("Queue", strings.Join(queue, ", "))
+	if c.AchievedShare != nil {
+		s.add(achieved, share100(*c.AchievedShare))
+	}
 	s.add("Speculation", strings.Join(c.speculation(), ", "))
 	if c.GPUMemoryBytes != nil {
 		s.add("GPU memory", gigabytes(*c.GPUMemoryBytes)+" of a GPU")

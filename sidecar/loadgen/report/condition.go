@@ -77,6 +77,7 @@ var measures = func() []measure {
 		measure{name: "error_rate", unit: ratio, value: func(r *Run) *float64 { return r.ErrorRatio }},
 		measure{name: "goodput", unit: ratio, value: func(r *Run) *float64 { return r.GoodputRatio }},
 		measure{name: "kv_hit", unit: ratio, value: func(r *Run) *float64 { return r.KVHitRatio.Value }},
+		measure{name: "achieved_share", unit: ratio, value: func(r *Run) *float64 { return r.Cluster.AchievedShare }},
 		measure{name: "acceptance_rate", unit: ratio, value: func(r *Run) *float64 { return r.Cluster.AcceptanceRate }},
 		measure{name: "tokens_per_step", unit: amount, value: func(r *Run) *float64 { return r.Cluster.TokensPerStep }},
 		measure{name: "errors", unit: amount, value: func(r *Run) *float64 {

@@ -27,6 +27,9 @@ var undecided = map[api.Outcome]string{
 // speculation is the title of a table that only reports with speculative decoding have.
 const speculation = "Speculation and GPU memory"
 
+// achieved is the title of a table that only reports on turns followed by a shadow have.
+const achieved = "Share of the achievable hit rate"
+
 // quantity describes how reports show a [proof.Quantity].
 type quantity struct {
 	*baseline.Quantity
@@ -39,6 +42,7 @@ type quantity struct {
 // quantities lists every quantity in the order of the tables.
 var quantities = slices.Concat(latencies[:2], []*quantity{
 	{proof.QuantityHitRate, "KV cache hit rate", "KV cache hit rate", "hit rate", share100},
+	{proof.QuantityAchieved, achieved, achieved, "share", share100},
 	{proof.QuantityThroughput, "Throughput and requests", "Throughput", "tokens/s", tenths},
 	{proof.QuantityRequests, "Throughput and requests", "Requests", "requests/s", hundredths},
 }, latencies[2:], []*quantity{
@@ -69,10 +73,12 @@ type table struct {
 	of    []*quantity
 }
 
-// tables returns the tables of the report. The table of speculation needs a value of drafted tokens.
+// tables returns the tables of the report. The table of speculation needs a value of drafted tokens, and that of the
+// share of the achievable hit rate a value.
 func (r *Results) tables() (all []table) {
 	for _, q := range quantities {
-		if q.table == speculation && !r.drafts() {
+		missing := q.table == achieved && !slices.Contains(r.Quantities(), q.Quantity)
+		if missing || q.table == speculation && !r.drafts() {
 			continue
 		}
 		if n := len(all); n == 0 || all[n-1].title != q.table {

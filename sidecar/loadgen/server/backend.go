@@ -49,6 +49,8 @@ type Lane interface {
 	Starter(id string) (api.Starter, error)
 	// Comparison compares the live step with the named baseline, or with the default one where the name is empty.
 	Comparison(baseline string) (api.Comparison, error)
+	// PreviewTraffic computes what the lane's traffic would be, without sending any.
+	PreviewTraffic(ctx context.Context, req api.TrafficPreviewRequest) (api.TrafficPreview, error)
 }
 
 // View returns the state of all lanes. [lane.View] implements it.

@@ -300,6 +300,8 @@ func resultCalls(c *api.Client) []clientCall {
 		call2(c.StartSweep, "twin", trial, call{"start sweep", "twin", by, trial}),
 		call2(c.StartSweep, "", trial, call{"start sweep", "main", by, trial}),
 		call2(c.SweepOutlook, "twin", trial, call{"sweep outlook", "twin", "", trial}),
+		call2(c.PreviewTraffic, "twin", sample[api.TrafficPreviewRequest](),
+			call{"preview traffic", "twin", "", sample[api.TrafficPreviewRequest]()}),
 		call1(c.Sweep, "a/b", call{"sweep", "", "", "a/b"}),
 		call2(c.PatchSweep, "a1", pause, call{"patch sweep a1", "", by, pause}),
 		call1(c.DeleteSweep, "a1", call{"delete sweep", "", by, "a1"}),

@@ -130,6 +130,12 @@ func (l *laneRecorder) Comparison(name string) (api.Comparison, error) {
 	return record[api.Comparison](l.recorder, call{"comparison", l.lane, "", name})
 }
 
+func (l *laneRecorder) PreviewTraffic(
+	_ context.Context, req api.TrafficPreviewRequest,
+) (api.TrafficPreview, error) {
+	return record[api.TrafficPreview](l.recorder, call{"preview traffic", l.lane, "", req})
+}
+
 func (b *recorder) Conversations(_ context.Context, q api.ConversationQuery) (api.ConversationList, error) {
 	return record[api.ConversationList](b, call{"conversations", q.Lane, "", q})
 }

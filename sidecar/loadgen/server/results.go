@@ -90,6 +90,16 @@ func (s *Server) sweepOutlook(r *http.Request, q api.LaneQuery, req api.SweepReq
 	return s.opts.Backend.SweepOutlook(r.Context(), q.Lane, req)
 }
 
+func (s *Server) previewTraffic(
+	r *http.Request, q api.LaneQuery, req api.TrafficPreviewRequest,
+) (p api.TrafficPreview, err error) {
+	lane, err := s.opts.Backend.Lane(q.Lane)
+	if err != nil {
+		return p, err
+	}
+	return lane.PreviewTraffic(r.Context(), req)
+}
+
 func (s *Server) startSweep(r *http.Request, q api.LaneQuery, req api.SweepRequest) (api.Sweep, error) {
 	if _, err := s.opts.Backend.Lane(q.Lane); err != nil {
 		return api.Sweep{}, err

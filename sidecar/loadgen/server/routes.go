@@ -128,6 +128,11 @@ func (s *Server) resultRoutes() []route {
 			"A sweep with what it has measured so far", "",
 		},
 		{
+			"POST /traffic/preview", write, submits(http.StatusOK, s.previewTraffic), "previewTraffic", "results",
+			"What traffic would be before anything is sent: arrivals, lengths, hit rates and working set",
+			"It changes nothing. It answers 409 while the workload runs, whose measurement it would disturb.",
+		},
+		{
 			"POST /sweeps/outlook", write, submits(http.StatusOK, s.sweepOutlook), "sweepOutlook", "results",
 			"Says what a trial can find in its time, without beginning it", "",
 		},

@@ -3,6 +3,8 @@ package shadow
 import (
 	"math"
 	"time"
+
+	"kvbooth/sidecar/api"
 )
 
 // Totals are one policy's sums. Requests count at their first token; a request that fails
@@ -31,6 +33,26 @@ func (t Totals) Spread() float64 {
 		return 0
 	}
 	return t.spread / t.Time.Seconds()
+}
+
+// Shown returns the figures of a policy for screens; without requests, they are not known.
+func (t Totals) Shown(p Policy) (f api.ShadowFigures) {
+	if t.Requests == 0 {
+		return f
+	}
+	f.HitRatio, f.PrefillTokens = new(t.HitRatio()), new(int(t.PrefillTokens()))
+	if p.Kind != Best { // Best has one cache and no workers
+		f.InflightSpread = t.ShownSpread()
+	}
+	return f
+}
+
+// ShownSpread returns the spread, nil where none was observed.
+func (t Totals) ShownSpread() *float64 {
+	if t.Time <= 0 {
+		return nil
+	}
+	return new(t.Spread())
 }
 
 func (t Totals) minus(o Totals) Totals {

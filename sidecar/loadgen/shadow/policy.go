@@ -1,6 +1,9 @@
 package shadow
 
 import (
+	"fmt"
+	"math"
+
 	"kvbooth/sidecar/sim"
 )
 
@@ -17,6 +20,10 @@ const (
 	KV          Kind = "kv"           // Dynamo's KV router
 	Best        Kind = "best"         // one cache of all workers' size, as if each worker had the blocks of all
 	Actual      Kind = "actual"       // the router's real choice
+
+	// BestPlacement is the worker that holds most of the prompt, of those that are not too busy, by exact knowledge of
+	// all caches: see [MostInflight].
+	BestPlacement Kind = "best_placement"
 )
 
 // Policy is a routing policy to compare.
@@ -24,6 +31,37 @@ type Policy struct {
 	Name  string // unique name, used for series and rows
 	Kind  Kind
 	Costs sim.Costs // costs of the kind KV; BlockTokens come from [Options]
+}
+
+// Title returns the policy's name for display.
+func (p Policy) Title() string {
+	switch p.Kind {
+	case RoundRobin:
+		return "Round-robin"
+	case Random:
+		return "Random"
+	case LeastLoaded:
+		return "Least loaded"
+	case Sticky:
+		return "Sticky by conversation"
+	case OpeningHash:
+		return "Consistent hash of the opening"
+	case BestPlacement:
+		return "Best placement: most of the prompt in the cache, on a worker that is not too busy"
+	case Best:
+		return "Best possible: one cache of all workers' size"
+	}
+	words, usual := "KV-aware", DefaultCosts()
+	if p.Costs.OverlapWeight != usual.OverlapWeight {
+		words += fmt.Sprintf(", overlap weight %g", p.Costs.OverlapWeight)
+	}
+	if p.Costs.Temperature != usual.Temperature {
+		words += fmt.Sprintf(", temperature %g", p.Costs.Temperature)
+	}
+	if p.Costs.TrackOutputBlocks {
+		words += ", answer blocks counted"
+	}
+	return words
 }
 
 // DefaultPolicies returns one policy of each kind, and Dynamo's router with other weights and
@@ -45,6 +83,7 @@ func DefaultPolicies() []Policy {
 		kv("kv_weight_2", func(c *sim.Costs) { c.OverlapWeight = 2 }),
 		kv("kv_temperature_0.5", func(c *sim.Costs) { c.Temperature = .5 }),
 		kv("kv_output_blocks", func(c *sim.Costs) { c.TrackOutputBlocks = true }),
+		{Name: string(BestPlacement), Kind: BestPlacement},
 		{Name: string(Best), Kind: Best},
 	}
 }
@@ -80,8 +119,45 @@ func (w *world) choose(q *query) int {
 		return w.shadow.hashed(q.opening)
 	case KV:
 		return w.costs.Choose(w.candidateCosts(q), w.rng)
+	case BestPlacement:
+		return w.bestPlacement(q)
 	}
 	return 0 // Best has one cache
+}
+
+const (
+	placementBound = 1.25 // of the mean number of requests in progress
+	placementFree  = 4    // requests in progress up to which a worker is not too busy
+)
+
+// MostInflight returns the number of requests in progress that a worker may have under [BestPlacement]: four, or 1.25
+// times the mean with the request to place. all is the number on all workers, without that request.
+func MostInflight(all, workers int) int {
+	return max(placementFree, int(math.Ceil(placementBound*float64(all+1)/float64(workers))))
+}
+
+// bestPlacement returns the worker that holds the longest prefix of a prompt, of those within [MostInflight]; of
+// several, the one with the fewest requests, else the next in rotation. It is the best choice for this request alone,
+// not for those to come.
+func (w *world) bestPlacement(q *query) int {
+	all := 0
+	for _, s := range w.slots {
+		all += s.load.Requests
+	}
+	most := MostInflight(all, len(w.slots))
+	chosen, held, first := -1, 0, w.next()
+	for i := range w.slots {
+		at := (first + i) % len(w.slots)
+		s := w.slots[at]
+		if s.load.Requests >= most {
+			continue
+		}
+		n := s.prefixes.Held(q.prompt)
+		if chosen < 0 || n > held || n == held && s.load.Requests < w.slots[chosen].load.Requests {
+			chosen, held = at, n
+		}
+	}
+	return chosen
 }
 
 // next returns the next worker in rotation.

@@ -140,7 +140,7 @@ func newLanes(options []Options, n int) ([]*lane, error) {
 
 // weight is the approximate cost of a policy.
 func (p Policy) weight(workers int) int {
-	if p.Kind == KV {
+	if p.Kind == KV || p.Kind == BestPlacement {
 		return 10 + 3*workers
 	}
 	return 10

@@ -35,6 +35,7 @@ func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
 	row.AcceptanceRate = use.AcceptanceRate
 	row.TokensPerStep = use.TokensPerStep
 	row.GPUMemoryBytes = use.GPUMemoryBytes
+	row.AchievedShare = use.AchievedShare
 	if !batched || row.Intervals == nil {
 		return
 	}
@@ -46,9 +47,11 @@ func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
 	acceptance := func(u api.EngineUse) *float64 { return u.AcceptanceRate }
 	perStep := func(u api.EngineUse) *float64 { return u.TokensPerStep }
 	memory := func(u api.EngineUse) *float64 { return u.GPUMemoryBytes }
+	achieved := func(u api.EngineUse) *float64 { return u.AchievedShare }
 	in.AcceptanceRate = around(use.AcceptanceRate, 1, parts, acceptance)
 	in.TokensPerStep = around(use.TokensPerStep, math.Inf(1), parts, perStep)
 	in.GPUMemoryBytes = around(use.GPUMemoryBytes, math.Inf(1), parts, memory)
+	in.AchievedShare = around(use.AchievedShare, math.Inf(1), parts, achieved)
 }
 
 // around returns the interval of a figure from those of its batches; nil where a batch has none.

@@ -20,7 +20,7 @@ import (
 func open(rate float64) Settings {
 	return Settings{
 		Level: api.AtRate(rate), Turns: api.Range{Min: 1, Max: 1}, MaxTokens: 2, StartRate: 10,
-		Arrivals: arrival.GapsPoisson, Burstiness: 1, MaxInflight: 1000,
+		Arrivals: api.ArrivalsPoisson, Burstiness: 1, MaxInflight: 1000,
 	}
 }
 
@@ -62,7 +62,7 @@ func TestOpenLoadHidesNoWait(t *testing.T) {
 		r := run(t, g, open(5), func(o *Options) { o.Observer = waiting{o.Observer.(*recorder), g} })
 		advance(200 * time.Second)
 		var measured, truth []float64
-		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: 5}, arrival.Schedule{Gaps: arrival.GapsPoisson, Burstiness: 1, Seed: 1})
+		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: 5}, arrival.Schedule{Gaps: api.ArrivalsPoisson, Burstiness: 1, Seed: 1})
 		for range len(g.turns) {
 			at := r.begun.Add(schedule.Begin(arrival.State{}))
 			wait := ttft
@@ -114,7 +114,7 @@ func TestOpenLoadWithFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &server{fault: func(time.Time) *chat.Error { return &chat.Error{Class: api.ErrorConnect} }}
 		s := open(5)
-		s.Arrivals = arrival.GapsConstant
+		s.Arrivals = api.ArrivalsConstant
 		run(t, g, s)
 		advance(60*time.Second + time.Millisecond)
 		assert.Len(t, g.requests(), 301)

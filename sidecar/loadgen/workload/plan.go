@@ -37,8 +37,54 @@ func (p *Plan) Level() (l api.Level, ok bool) {
 	return api.AtRate(math.Round(rate*digits) / digits), true
 }
 
-// speed returns the multiple of the recorded speed at a level.
+// ShapePlan returns the traffic of the shape in the settings, for a model whose prompt and answer may have modelTokens
+// together; 0 means unknown. It is nil for the recorded shape. The error is an [api.FieldError].
+func (s Settings) ShapePlan(seed uint64, modelTokens int) (*Plan, error) {
+	if s.TrafficShape.Recorded() {
+		return nil, s.TrafficShape.Check()
+	}
+	source, err := traffic.NewShape(s.TrafficShape, seed, modelTokens)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{Source: source, Name: s.planName(), Speed: 1}, nil
+}
+
+// Planned returns a function that makes the plan of the traffic with the given settings. The load and the limits of p
+// are those of the settings. The error is an [api.FieldError] if there is no plan.
+func (o Options) Planned(s Settings, p traffic.PlanOptions) (func() *traffic.Plan, error) {
+	source := o.planOf(s)
+	if source == nil {
+		return nil, api.Refuse("shape.preset", api.ShapeRecorded,
+			"another shape: the recorded one draws its texts as it runs")
+	}
+	p.Source, p.ThinkTime, p.MaxTokens = source, s.ThinkTime, s.MaxTokens
+	return func() *traffic.Plan {
+		p.Load = s.load(&o).Process(0, nil, 0)
+		return traffic.NewPlan(p)
+	}, nil
+}
+
+// planName describes the shape in the settings.
+func (s Settings) planName() string { return "shape " + s.TrafficShape.String() }
+
+// planOf returns the traffic with the given settings, nil without a plan.
+func (o *Options) planOf(s Settings) *Plan {
+	if o.Plan != nil {
+		return o.Plan
+	}
+	plan, err := s.ShapePlan(o.Seed, o.ModelTokens)
+	if err != nil { // the settings were checked before the server reported a smaller context
+		plan, _ = s.ShapePlan(o.Seed, 0)
+	}
+	return plan
+}
+
+// speed returns the multiple of the recorded speed at a level. A nil plan has none.
 func (p *Plan) speed(l api.Level) float64 {
+	if p == nil {
+		return 1
+	}
 	if own, ok := p.Level(); ok && l.Kind == api.Rate && l != own {
 		return l.Value / p.Rate
 	}
@@ -86,17 +132,18 @@ func salt(nonce string) uint64 {
 
 // prepare plans the next conversation. It reports false after the last one. Only the goroutine of Run calls it.
 func (w *Workload) prepare() bool {
-	if w.opts.Plan == nil {
-		return true
-	}
 	w.mu.Lock()
-	k := w.begun
+	k, plan := w.begun, w.plan
 	w.mu.Unlock()
-	if w.planned != nil && w.plannedFor == k {
+	if plan == w.plannedOf && w.plannedFor == k {
 		return true
 	}
-	c, ok := w.opts.Plan.Conversation(k)
-	w.planned, w.plannedFor = &c, k
+	w.planned, w.plannedFor, w.plannedOf = nil, k, plan
+	if plan == nil {
+		return true
+	}
+	c, ok := plan.Conversation(k)
+	w.planned = &c
 	return ok
 }
 
@@ -164,7 +211,7 @@ func (w *Workload) pauseBefore(c *Conversation, n int, ended time.Time) time.Dur
 		return w.settings.ThinkTime
 	}
 	c.scheduled = time.Time{}
-	turn, speed := &c.plan.Turns[n-1], w.opts.Plan.speed(w.settings.Level)
+	turn, speed := &c.plan.Turns[n-1], w.plan.speed(w.settings.Level)
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) / speed) }
 	switch {
 	case turn.At > 0:

@@ -54,6 +54,8 @@ type Options struct {
 	// Plan is traffic in place of conversations about the texts of Corpus; nil: there is none. The run ends after its last
 	// conversation.
 	Plan *Plan
+	// ModelTokens is the length that prompt and answer may have together by the server; 0 means unknown.
+	ModelTokens int
 }
 
 // Workload is one run, from a start to its stop. It is safe for concurrent use.
@@ -69,9 +71,11 @@ type Workload struct {
 
 	planned    *traffic.Conversation // the next one of the plan; used by the goroutine of Run alone
 	plannedFor int64                 // its number
+	plannedOf  *Plan                 // its plan
 
 	mu       sync.Mutex
 	settings Settings
+	plan     *Plan // of the settings or the options; nil: there is none
 	load     arrival.Process
 	corpus   *corpus.Corpus
 	shape    int   // number of changes that affect draws
@@ -91,6 +95,7 @@ func New(opts Options, s Settings) *Workload {
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
 		created:  time.Now(),
 		settings: s,
+		plan:     opts.planOf(s),
 		load:     s.load(&opts).Process(0, nil, 0),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
@@ -216,6 +221,9 @@ func (w *Workload) Set(s Settings) {
 	if !s.drawsAs(w.settings) {
 		w.shape++
 	}
+	if s.TrafficShape != w.settings.TrafficShape {
+		w.plan = w.opts.planOf(s)
+	}
 	w.settings = s
 	w.load = s.load(&w.opts).Process(time.Since(w.created), w.load, w.begun)
 	w.sends.set(s.TargetRPS)
@@ -267,7 +275,7 @@ func (w *Workload) start(ctx context.Context) {
 		k, settings, texts := w.begun, w.settings, w.corpus
 		w.mu.Unlock()
 		var d drawn
-		if w.opts.Plan == nil {
+		if w.plannedOf == nil {
 			d = newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.RampedStart, settings, texts) // may take a few ms
 		}
 		c, again := w.begin(now, k, d, settings, texts)
@@ -294,6 +302,8 @@ func (w *Workload) begin(
 	switch {
 	case settings != w.settings || texts != w.corpus:
 		return nil, true
+	case w.plannedOf != w.plan || w.plannedFor != k: // Run prepares the conversation before it starts it
+		return nil, false
 	case w.drains || w.spent():
 		return nil, false
 	}

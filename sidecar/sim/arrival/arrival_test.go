@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"kvbooth/sidecar/api"
 )
 
 // starts runs a process until a moment, looking at it with a granularity, and returns the moments of the beginnings.
@@ -67,7 +69,7 @@ func TestClosedLoopSetAnew(t *testing.T) {
 
 // A constant rate goes on whatever is in progress, and makes up for what was late, which was intended for earlier.
 func TestOpenConstant(t *testing.T) {
-	o := NewOpen(time.Second, 0, Ramp{To: 4}, Schedule{Gaps: GapsConstant})
+	o := NewOpen(time.Second, 0, Ramp{To: 4}, Schedule{Gaps: api.ArrivalsConstant})
 	assert.Len(t, starts(o, 0, 11*time.Second, 70*time.Millisecond, held), 40)
 	assert.False(t, o.Surplus(State{Active: 1000}))
 	assert.False(t, o.Waits())
@@ -85,9 +87,9 @@ func TestOpenGaps(t *testing.T) {
 		schedule Schedule
 		cdf      func(seconds float64) float64
 	}{
-		"poisson": {Schedule{GapsPoisson, 0, 1}, distuv.Exponential{Rate: rate}.CDF},
-		"bursty":  {Schedule{GapsGamma, .5, 1}, distuv.Gamma{Alpha: .5, Beta: .5 * rate}.CDF},
-		"regular": {Schedule{GapsGamma, 4, 1}, distuv.Gamma{Alpha: 4, Beta: 4 * rate}.CDF},
+		"poisson": {Schedule{api.ArrivalsPoisson, 0, 1}, distuv.Exponential{Rate: rate}.CDF},
+		"bursty":  {Schedule{api.ArrivalsGamma, .5, 1}, distuv.Gamma{Alpha: .5, Beta: .5 * rate}.CDF},
+		"regular": {Schedule{api.ArrivalsGamma, 4, 1}, distuv.Gamma{Alpha: 4, Beta: 4 * rate}.CDF},
 	} {
 		o, gaps, last := NewOpen(0, 0, Ramp{To: rate}, row.schedule), make([]float64, n), time.Duration(0)
 		for i := range gaps {
@@ -107,13 +109,13 @@ func TestOpenGaps(t *testing.T) {
 // Another rate applies to the gap in progress, and changes nothing in the draws. It is settled once conversations of
 // all ages began at that rate.
 func TestOpenSetAnew(t *testing.T) {
-	schedule := Schedule{Gaps: GapsPoisson, Seed: 3}
+	schedule := Schedule{Gaps: api.ArrivalsPoisson, Seed: 3}
 	slow, fast := NewOpen(0, 0, Ramp{To: 1}, schedule), NewOpen(0, 0, Ramp{To: 1}, schedule)
 	fast.Set(0, Ramp{To: 4})
 	for range 100 {
 		assert.InDelta(t, slow.Begin(State{}).Seconds(), 4*fast.Begin(State{}).Seconds(), 1e-6)
 	}
-	o := NewOpen(0, 0, Ramp{To: 1}, Schedule{Gaps: GapsConstant})
+	o := NewOpen(0, 0, Ramp{To: 1}, Schedule{Gaps: api.ArrivalsConstant})
 	assert.False(t, o.Settled(State{Oldest: 0}))
 	assert.True(t, o.Settled(State{Oldest: 1}), "the first one has ended")
 	o.Begin(State{})
@@ -128,7 +130,7 @@ func TestOpenSetAnew(t *testing.T) {
 // means is a piece of that area. It settles after its end.
 func TestRamp(t *testing.T) {
 	for name, ramp := range map[string]Ramp{"rises": {2, 20, 10 * time.Minute}, "falls": {20, 2, 10 * time.Minute}} {
-		o := NewOpen(time.Hour, 0, ramp, Schedule{Gaps: GapsConstant})
+		o := NewOpen(time.Hour, 0, ramp, Schedule{Gaps: api.ArrivalsConstant})
 		all := starts(o, time.Hour, time.Hour+20*time.Minute, 10*time.Millisecond, held)
 		for _, minutes := range []float64{1, 5, 10, 15} {
 			at, area := min(minutes, 10)*60, 0.
@@ -140,7 +142,7 @@ func TestRamp(t *testing.T) {
 			}
 			assert.InDelta(t, area, n, 2, "%s, after %v minutes", name, minutes)
 		}
-		during := NewOpen(0, 0, ramp, Schedule{Gaps: GapsConstant})
+		during := NewOpen(0, 0, ramp, Schedule{Gaps: api.ArrivalsConstant})
 		for during.next < 10*time.Minute {
 			during.Begin(State{})
 			require.False(t, during.Settled(State{Oldest: during.number}), "%s at %v", name, during.next)
@@ -152,7 +154,7 @@ func TestRamp(t *testing.T) {
 
 // Setting the same ramp anew, as another change of settings does, goes on with it; another rate begins where it is.
 func TestRampSetAnew(t *testing.T) {
-	ramp, schedule := Ramp{1, 10, time.Minute}, Schedule{Gaps: GapsPoisson, Seed: 2}
+	ramp, schedule := Ramp{1, 10, time.Minute}, Schedule{Gaps: api.ArrivalsPoisson, Seed: 2}
 	same, other := NewOpen(0, 0, ramp, schedule), NewOpen(0, 0, ramp, schedule)
 	for range 50 {
 		require.Equal(t, same.Begin(State{}), other.Begin(State{}))

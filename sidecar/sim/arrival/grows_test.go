@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
 )
 
 // queue samples the number in progress at servers that need a second on average, exponentially distributed, at a load
@@ -46,8 +48,8 @@ func TestGrows(t *testing.T) {
 		}
 		return grows / trials
 	}
-	poisson, constant, bursty := Schedule{Gaps: GapsPoisson}, Schedule{Gaps: GapsConstant}, Schedule{
-		Gaps:       GapsGamma,
+	poisson, constant, bursty := Schedule{Gaps: api.ArrivalsPoisson}, Schedule{Gaps: api.ArrivalsConstant}, Schedule{
+		Gaps:       api.ArrivalsGamma,
 		Burstiness: .5,
 	}
 	for name, row := range map[string]struct {

@@ -6,22 +6,14 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
-)
 
-// Gaps is the distribution of the time between two arrivals of an [Open] load.
-type Gaps string
-
-// The distributions. The mean is the same for all.
-const (
-	GapsConstant Gaps = "constant" // equal intervals
-	GapsPoisson  Gaps = "poisson"  // exponential: each moment is as likely as any other
-	GapsGamma    Gaps = "gamma"    // burstier than poisson below a burstiness of 1, more regular above
+	"kvbooth/sidecar/api"
 )
 
 // Schedule draws the arrivals of an [Open] load. Equal schedules give equal arrivals, also if the rate changes in
 // between: only the lengths of the gaps are drawn, in means.
 type Schedule struct {
-	Gaps Gaps
+	Gaps api.Arrivals // the distribution of gaps
 	// Burstiness is the shape of the gamma distribution, more than 0, with the meaning that it has in vLLM's benchmark:
 	// the squared coefficient of variation of the gaps is its inverse. Other distributions ignore it.
 	Burstiness float64
@@ -33,9 +25,9 @@ type Schedule struct {
 func (s Schedule) gap(k int64) float64 {
 	rng := rand.New(rand.NewPCG(s.Seed, arrivals^uint64(k)))
 	switch s.Gaps {
-	case GapsPoisson:
+	case api.ArrivalsPoisson:
 		return rng.ExpFloat64()
-	case GapsGamma:
+	case api.ArrivalsGamma:
 		return distuv.Gamma{Alpha: s.Burstiness, Beta: s.Burstiness, Src: rng}.Rand()
 	}
 	return min(1, float64(k))

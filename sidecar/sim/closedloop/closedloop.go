@@ -4,15 +4,18 @@
 package closedloop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/draw"
+	"kvbooth/sidecar/sim/traffic"
 )
 
 // Workload describes the conversations.
@@ -32,9 +35,12 @@ type Workload struct {
 	// RampedStart is the number of conversations that start in their middle: see [draw.Shape].
 	RampedStart int64 `json:"Midway,omitempty"`
 
+	// Shape is what conversations send in place of the above, but for pauses without a length of their own.
+	Shape api.TrafficShape `json:",omitzero"`
+
 	// At a rate: Arrivals and Burstiness are those of an [arrival.Schedule], and MaxInflight is the number of turns in
 	// flight from which arrivals, and further turns, are dropped; 0: no limit.
-	Arrivals    arrival.Gaps `json:",omitempty"`
+	Arrivals    api.Arrivals `json:",omitempty"`
 	Burstiness  float64      `json:",omitempty"`
 	MaxInflight int          `json:",omitempty"`
 }
@@ -156,7 +162,8 @@ type Loop struct {
 	seconds  []Second
 	turns    []Turn
 	err      error
-	pauses   []pause // think times in progress, by their ends, since all have the same length
+	pauses   []pause        // think times in progress, by their ends
+	source   traffic.Source // nil with the recorded shape
 }
 
 // pause is the think time of a conversation.
@@ -174,8 +181,16 @@ func New(o sim.Options, w Workload) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	load := w.load().Process(0, nil, 0)
-	return &Loop{Cluster: c, workload: w, load: load, profile: o.Profile, active: map[int64]struct{}{}}, nil
+	l := &Loop{
+		Cluster: c, workload: w, load: w.load().Process(0, nil, 0), profile: o.Profile, active: map[int64]struct{}{},
+	}
+	if !w.Shape.Recorded() {
+		kv := o.Profile.KV
+		if l.source, err = traffic.NewShape(w.Shape, w.Seed, kv.Tokens()-kv.BlockTokens); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
 }
 
 // SetLevel changes the level. Surplus conversations end with their current turn.
@@ -256,11 +271,19 @@ func (l *Loop) begin() {
 		return
 	}
 	l.active[k] = struct{}{}
-	d := draw.New(w.Seed, k, k, draw.Shape{
+	c := &conversation{loop: l, number: k, began: l.Cluster.Now()}
+	if l.source != nil {
+		plan, _ := l.source.Conversation(k) // a shape has no end
+		c.plan = traffic.NewDialog[sim.BlockHash](k, &plan, l.profile.KV.BlockTokens)
+		c.ask()
+		return
+	}
+	c.draw = draw.New(w.Seed, k, k, draw.Shape{
 		Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, RampedStart: w.RampedStart,
 	})
-	c := &conversation{loop: l, number: k, draw: d}
-	c.add(text{id: uint64(d.Opening) + 1, tokens: w.OpeningTokens[d.Opening%int64(len(w.OpeningTokens))]})
+	c.prompt = traffic.NewSequence[sim.BlockHash](l.profile.KV.BlockTokens, "")
+	opening := c.draw.Opening
+	c.add(uint64(opening)+1, w.OpeningTokens[opening%int64(len(w.OpeningTokens))])
 	c.ask()
 }
 
@@ -300,33 +323,21 @@ func (l *Loop) Turns() []Turn { return l.turns }
 // Seconds returns the states at the ends of the seconds so far.
 func (l *Loop) Seconds() []Second { return l.seconds }
 
-// text is a part of a conversation. Texts with different ids have no common tokens.
-type text struct {
-	id     uint64
-	tokens int
-}
-
 // conversation is a conversation in progress, and the observer of its turns.
 type conversation struct {
 	loop   *Loop
 	number int64
-	draw   draw.Conversation
+	began  time.Duration
 	turn   Turn // under way
 
-	// The history. The hash of a block covers the text that the block ends in, its position, and all texts before.
-	hash   uint64
-	tokens int
-	blocks []sim.BlockHash
+	plan   *traffic.Dialog[sim.BlockHash] // nil with the recorded shape, whose draws and history follow
+	draw   draw.Conversation
+	prompt traffic.Sequence[sim.BlockHash]
 }
 
-// add appends a text to the history.
-func (c *conversation) add(t text) {
-	size := c.loop.profile.KV.BlockTokens
-	c.hash = sim.Mix(c.hash ^ sim.Mix(t.id))
-	for end := (c.tokens/size + 1) * size; end <= c.tokens+t.tokens; end += size {
-		c.blocks = append(c.blocks, sim.BlockHash(sim.Mix(c.hash+uint64(end))))
-	}
-	c.tokens += t.tokens
+// add appends a text to the history. Texts with different ids have no common tokens.
+func (c *conversation) add(id uint64, tokens int) {
+	c.prompt.Add(traffic.Segment{ID: id, Tokens: tokens})
 }
 
 // own returns the id of a text that only this conversation has.
@@ -339,11 +350,17 @@ func (c *conversation) ask() {
 	l := c.loop
 	l.inflight++
 	c.turn = Turn{Conversation: c.number, Number: c.turn.Number + 1}
-	q := sim.Request{
-		PromptTokens: c.tokens, OutputTokens: c.draw.MaxTokens[c.turn.Number-1], Reason: sim.FinishLength,
+	q := sim.Request{Reason: sim.FinishLength}
+	if c.plan != nil {
+		q.OutputTokens = cmp.Or(c.plan.Ask().MaxTokens, l.workload.MaxTokens)
+		q.PromptTokens = c.plan.Prompt.Tokens
+		c.plan.Answer(q.OutputTokens)
+		q.Blocks = c.plan.Prompt.Blocks
+	} else {
+		q.PromptTokens, q.OutputTokens = c.prompt.Tokens, c.draw.MaxTokens[c.turn.Number-1]
+		c.add(c.own(0), q.OutputTokens)
+		q.Blocks = c.prompt.Blocks
 	}
-	c.add(text{id: c.own(0), tokens: q.OutputTokens})
-	q.Blocks = c.blocks
 	if l.OnAsk != nil {
 		l.OnAsk(&c.turn, q)
 	}
@@ -379,16 +396,37 @@ func (c *conversation) Finished(r sim.Report) {
 	if l.OnTurn != nil {
 		l.OnTurn(&c.turn)
 	}
-	if c.turn.Number == c.draw.Turns || l.load.Surplus(l.state()) {
+	if c.ended() || l.load.Surplus(l.state()) {
 		l.end(c)
 		return
 	}
-	c.add(text{id: c.own(1), tokens: questionTokens(c.draw.Questions, l.workload.QuestionTokens)})
-	if l.workload.ThinkTime > 0 {
-		l.pauses = append(l.pauses, pause{l.Cluster.Now() + l.workload.ThinkTime, c})
+	think := l.workload.ThinkTime
+	if c.plan != nil {
+		think = c.plan.Plan.Turns[c.plan.Turn].Pause(l.Cluster.Now()-c.began, think)
+	} else {
+		c.add(c.own(1), questionTokens(c.draw.Questions, l.workload.QuestionTokens))
+	}
+	if think > 0 {
+		l.pause(c, l.Cluster.Now()+think)
 		return
 	}
 	c.goOn()
+}
+
+// ended reports whether there is no further turn.
+func (c *conversation) ended() bool {
+	if c.plan != nil {
+		return c.plan.Ended()
+	}
+	return c.turn.Number == c.draw.Turns
+}
+
+// pause lets a conversation go on at a moment, after those that go on then, too.
+func (l *Loop) pause(c *conversation, until time.Duration) {
+	i, _ := slices.BinarySearchFunc(l.pauses, until+1, func(p pause, at time.Duration) int {
+		return cmp.Compare(p.until, at)
+	})
+	l.pauses = slices.Insert(l.pauses, i, pause{until, c})
 }
 
 // goOn submits a further turn, unless too many are in flight: then the conversation ends.

@@ -19,7 +19,7 @@ func atRate(t *testing.T, rate float64, change func(*Workload)) (*Loop, map[int6
 	p.Workers = 1
 	w := Recorded()
 	w.Level, w.Turns, w.MaxTokens, w.Output = api.AtRate(rate), api.Range{Min: 2, Max: 2}, 100, nil
-	w.Arrivals, w.Burstiness = arrival.GapsPoisson, 1
+	w.Arrivals, w.Burstiness = api.ArrivalsPoisson, 1
 	change(&w)
 	l, err := New(sim.DefaultOptions(p), w)
 	require.NoError(t, err)
@@ -37,7 +37,8 @@ func TestRateKeepsToTheSchedule(t *testing.T) {
 		l, sent := atRate(t, rate, func(*Workload) {})
 		assert.False(t, l.Settled(), name)
 		require.NoError(t, l.Run(5*time.Minute))
-		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: rate}, arrival.Schedule{Gaps: arrival.GapsPoisson, Burstiness: 1, Seed: 1})
+		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: rate},
+			arrival.Schedule{Gaps: api.ArrivalsPoisson, Burstiness: 1, Seed: 1})
 		assert.InEpsilon(t, 300*rate, len(sent), .2, name)
 		for k := range int64(len(sent)) {
 			require.Equal(t, schedule.Begin(arrival.State{}), sent[k][0], "conversation %d, %s", k, name)

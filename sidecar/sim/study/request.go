@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +13,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -68,9 +68,10 @@ func (r Request) Complete(p sim.Profile) Request {
 	full := r.Over(Request{
 		Profile: &p.Name, Levels: defaultLevels, Modes: defaultModes,
 		Seeds: new(defaultSeeds), FirstSeed: new(defaultFirstSeed),
-		Openings: &w.Openings, OpeningTokens: new(0), Turns: &w.Turns, OutputTokens: w.Output, MaxTokens: &w.MaxTokens,
+		Shape: &api.TrafficShape{Preset: api.ShapeRecorded}, Openings: &w.Openings, OpeningTokens: new(0),
+		Turns: &w.Turns, OutputTokens: w.Output, MaxTokens: &w.MaxTokens,
 		QuestionTokens: &w.QuestionTokens, ThinkTime: new(w.ThinkTime.Seconds()), StartRate: &w.StartRate,
-		Arrivals: new(string(arrival.GapsPoisson)), Burstiness: new(1.), MaxInflight: new(defaultMaxInflight),
+		Arrivals: new(api.ArrivalsPoisson), Burstiness: new(1.), MaxInflight: new(defaultMaxInflight),
 		Workers: &p.Workers, MaxBatchSize: &p.MaxSequences, BlockSize: &p.KV.BlockTokens,
 		KVTokens: new(p.KV.Tokens()), Speculation: &o.Speculation,
 		OverlapWeight: &o.OverlapWeight, Temperature: &o.Temperature,
@@ -145,16 +146,19 @@ func (r Request) check() error {
 			return err
 		}
 	}
-	return api.CheckWithin(Limits, api.SimulationRequest(r))
+	return cmp.Or(r.Shape.Check(), api.CheckWithin(Limits, api.SimulationRequest(r)))
 }
 
 // workload returns the workload of a complete request, without level and seed.
 func (r Request) workload() closedloop.Workload {
 	w := closedloop.Recorded()
+	if !r.Shape.Recorded() {
+		w.Shape = *r.Shape
+	}
 	w.Turns, w.Openings, w.MaxTokens = *r.Turns, *r.Openings, *r.MaxTokens
 	w.Output, w.QuestionTokens = r.OutputTokens, *r.QuestionTokens
 	w.ThinkTime, w.StartRate = time.Duration(*r.ThinkTime*float64(time.Second)), *r.StartRate
-	w.Arrivals, w.Burstiness, w.MaxInflight = arrival.Gaps(*r.Arrivals), *r.Burstiness, *r.MaxInflight
+	w.Arrivals, w.Burstiness, w.MaxInflight = *r.Arrivals, *r.Burstiness, *r.MaxInflight
 	if n := *r.OpeningTokens; n > 0 {
 		w.OpeningTokens = []int{n}
 	}
@@ -164,7 +168,7 @@ func (r Request) workload() closedloop.Workload {
 // fit sets a profile's sizes to those of a complete request. It returns an error for sizes that the profile cannot
 // have.
 func (r Request) fit(p *sim.Profile) error {
-	if least := r.longest() + *r.BlockSize; *r.KVTokens < least {
+	if least := r.longest() + *r.BlockSize; *r.KVTokens < least && r.Shape.Recorded() {
 		allowed := fmt.Sprintf("at least %d: the longest conversation has to fit into one worker", least)
 		return api.Refuse("kv_tokens", *r.KVTokens, allowed)
 	}

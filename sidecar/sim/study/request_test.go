@@ -10,7 +10,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -19,7 +18,7 @@ func TestEmptyRequestIsAsRecorded(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, sim.DefaultOptions(sim.H200()), g.Cluster)
 	w := closedloop.Recorded()
-	w.Arrivals, w.Burstiness, w.MaxInflight = arrival.GapsPoisson, 1, 1000
+	w.Arrivals, w.Burstiness, w.MaxInflight = api.ArrivalsPoisson, 1, 1000
 	assert.Equal(t, w, g.Workload)
 	assert.Equal(t, api.LevelsOf(60, 80, 100, 120, 140, 160, 180), g.Levels)
 	assert.Equal(t, []api.Mode{api.ModeKV, api.ModeRoundRobin}, g.Modes)
@@ -52,7 +51,7 @@ func TestGridTakesAllFields(t *testing.T) {
 			Level: api.AtConversations(60), Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500},
 			QuestionTokens: api.Distribution{Mean: 30, CV: .2}, MaxTokens: 200, Output: &api.Distribution{Mean: 100, CV: .1},
 			ThinkTime: 1500 * time.Millisecond, StartRate: 3, Seed: 1,
-			Arrivals: arrival.GapsGamma, Burstiness: .5, MaxInflight: 80,
+			Arrivals: api.ArrivalsGamma, Burstiness: .5, MaxInflight: 80,
 		},
 	}, g)
 }
@@ -68,7 +67,7 @@ func TestCompleteRequestGivesSameGrid(t *testing.T) {
 	require.NoError(t, err)
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(text, &fields))
-	assert.Len(t, fields, 26)
+	assert.Len(t, fields, 27)
 }
 
 func TestGridRefusesFieldsOutOfRange(t *testing.T) {

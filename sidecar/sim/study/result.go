@@ -217,6 +217,9 @@ func (r *Result) Baseline(name string) api.Baseline {
 			ThinkTime: q.ThinkTime,
 		},
 	}
+	if !q.Shape.Recorded() {
+		b.Workload = &api.WorkloadShape{MaxTokens: *q.MaxTokens, ThinkTime: q.ThinkTime, Traffic: "shape " + q.Shape.String()}
+	}
 	if q.OutputTokens.Mean == 0 {
 		b.Workload.OutputTokens = nil // answers always reach the limit
 	}

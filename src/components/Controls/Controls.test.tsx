@@ -107,6 +107,25 @@ describe('the user', () => {
     expect(screen.queryByRole('button')).not.toBeInTheDocument();
   });
 
+  it('has at a rate how late turns are sent, and what was dropped', async () => {
+    const client = new FakeClient();
+    client.who.mockResolvedValue(viewer);
+    client.show({
+      state: { concurrency: { target: '12/s', actual: 84, dropped: 1200 } },
+      window: { ...laneSnapshot().window, late: { n: 700, p50: 0.0007, p99: 0.0018, above: 0 } },
+    });
+    await show(client);
+    expect(figures()).toEqual(
+      expect.arrayContaining([
+        'Target 12/s',
+        'Sent late by 0.7 ms (p99 1.8 ms, 0.0 % above 50 ms)',
+        'Dropped 1,200',
+        'Turns in flight up to 1,000',
+      ])
+    );
+    expect(figures().join()).not.toContain('Start rate');
+  });
+
   it('has the settings of the workload only in the form as an operator', async () => {
     await showLane();
     const names = texts(screen.getAllByRole('term'));
@@ -548,6 +567,23 @@ describe('more settings', () => {
       target_rps: 0,
     });
     await waitFor(() => expect(field('Maximum turns')).toHaveValue('5')); // in force, until a snapshot says otherwise
+  });
+
+  it('are those of the kind of load', async () => {
+    const { client } = await showLane({ state: { concurrency: { target: '12/s', actual: 84 } } });
+    await open();
+    expect(screen.queryByRole('textbox', { name: 'Start rate' })).not.toBeInTheDocument();
+    expect(screen.queryByRole('textbox', { name: 'Burstiness' })).not.toBeInTheDocument();
+    await userEvent.click(screen.getByRole('radio', { name: 'Gamma' }));
+    await enter('Burstiness', '0.5');
+    await enter('Turns in flight', '200');
+    await userEvent.click(button('Apply'));
+    expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', {
+      arrivals: 'gamma',
+      burstiness: 0.5,
+      max_inflight: 200,
+    });
+    await answered();
   });
 
   it('are checked where they are entered', async () => {

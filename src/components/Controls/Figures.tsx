@@ -1,6 +1,6 @@
 import { type LaneSnapshot, type State, workloadSettings } from '../../client';
-import { DASH, number, seconds } from '../../lib/format';
-import { levelText } from '../../lib/level';
+import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
+import { kindOf, levelText } from '../../lib/level';
 import { cachesText, servedSpeculation, servingName } from '../../lib/names';
 import { Facts } from '../Facts';
 
@@ -27,6 +27,18 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
     ['Routing', state && routing(state)],
     ['Speculation', state && servedSpeculation(state.speculation, state.driver)],
     ['Waiting for first token', lane && waiting(lane)],
+    ...(lane && kindOf(lane.state.concurrency.target) === 'rate' ? rateFigures(lane) : []),
+  ];
+}
+
+/** Whether turns are sent when they are to be sent, and whether all are. */
+function rateFigures({ state, window: { late } }: LaneSnapshot): Figure[] {
+  return [
+    [
+      'Sent late by',
+      late && `${milliseconds(late.p50, 1)} (p99 ${milliseconds(late.p99, 1)}, ${percent(late.above)} above 50 ms)`,
+    ],
+    ['Dropped', number(state.concurrency.dropped ?? 0)],
   ];
 }
 
@@ -43,10 +55,10 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
   if (!lane) {
     return [];
   }
-  const { shape, start_rate, target_rps } = lane.state;
+  const { shape, concurrency, start_rate, target_rps, max_inflight } = lane.state;
   const { min, max } = shape.turns;
-  const { openings, target_rps: cap } = workloadSettings;
-  return [
+  const { openings, start_rate: rate, target_rps: cap } = workloadSettings;
+  const figures: Figure[] = [
     ['Turns', min === max ? String(min) : `${min}–${max}`],
     [openings.label, shape.openings === 0 ? openings.zero : number(shape.openings)],
     [
@@ -54,7 +66,16 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
       shape.opening_tokens === undefined ? '3,500–4,000 tokens' : `${number(shape.opening_tokens)} tokens`,
     ],
     [workloadSettings.max_tokens.label, `${number(shape.max_tokens)} tokens`],
-    [workloadSettings.start_rate.label, `${start_rate} ${workloadSettings.start_rate.unit}`],
-    [cap.label, target_rps === 0 ? cap.zero : `${target_rps} ${cap.unit}`],
   ];
+  return kindOf(concurrency.target) === 'rate'
+    ? [
+        ...figures,
+        [workloadSettings.arrivals.label, shape.arrivals],
+        [workloadSettings.max_inflight.label, `up to ${number(max_inflight)}`],
+      ]
+    : [
+        ...figures,
+        [rate.label, `${start_rate} ${rate.unit}`],
+        [cap.label, target_rps === 0 ? cap.zero : `${target_rps} ${cap.unit}`],
+      ];
 }

@@ -1,11 +1,22 @@
 import { useState, type FormEvent } from 'react';
 
-import { Button } from '@grafana/ui';
+import { Button, Field, RadioButtonGroup } from '@grafana/ui';
 
 import { type Problem, type State, type WorkloadPatch, workloadSettings } from '../../client';
+import { kindOf } from '../../lib/level';
 import { stylesOf, WRAP } from '../../lib/styles';
 import { TextField } from '../TextField';
-import { check, current, fieldOf, fields, labelOf, toPatch, type FieldName, type Values } from './workloadFields';
+import {
+  arrivals,
+  check,
+  current,
+  fieldOf,
+  fieldsOf,
+  labelOf,
+  toPatch,
+  type FieldName,
+  type Values,
+} from './workloadFields';
 
 interface WorkloadFormProps {
   state: State;
@@ -37,7 +48,18 @@ export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: 
   };
   return (
     <form className={styles.form} onSubmit={apply}>
-      {fields
+      {only === undefined && kindOf(state.concurrency.target) === 'rate' && (
+        <Field noMargin label={labelOf('arrivals')}>
+          <RadioButtonGroup
+            aria-label={labelOf('arrivals')}
+            options={arrivals}
+            value={arrivals.find(({ value }) => value === values.arrivals)?.value}
+            disabled={disabled}
+            onChange={(value) => setEdited(applyEdit(edited, 'arrivals', value, inForce.arrivals))}
+          />
+        </Field>
+      )}
+      {fieldsOf(state, values)
         .filter(({ path }) => only === undefined || path === only)
         .map(({ path, width }) => (
           <TextField

@@ -11,6 +11,7 @@ const units: Record<keyof SimulationFigures, string> = {
   tpot_p50: 'seconds',
   tokens_per_second: 'tokens/s',
   requests_per_second: 'requests/s',
+  dropped_per_second: 'turns/s',
   hit_ratio: 'ratio',
   queue: 'requests',
   largest_queue_seconds: 'seconds',

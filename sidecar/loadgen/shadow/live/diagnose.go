@@ -131,7 +131,7 @@ func (a *account) diagnose(mode api.Mode, c api.Cluster, concurrency int, f *sha
 func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow.Figures) string {
 	p := c.KV.PredictedRatio
 	r := f.Recent
-	if mode != api.ModeKV || p == nil || r.Requests < minMeasured || *p-r.MeasuredRatio() <= hitRateGap {
+	if mode != api.ModeKV || p == nil || r.Requests < api.MinMeasured || *p-r.MeasuredRatio() <= hitRateGap {
 		return ""
 	}
 	text := fmt.Sprintf("The router predicts that %s of the prompts are cached; the workers found %s (%d turns of the "+
@@ -148,7 +148,7 @@ func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow
 	case reporting > 0 && use/float64(reporting) >= fullCache:
 		return text + fmt.Sprintf("The caches are %s full: blocks are evicted before they are asked for again, faster than "+
 			"the router is notified.", percent(use/float64(reporting)))
-	case r.Error() <= maxAccountError:
+	case r.Error() <= api.MaxCacheError:
 		return text + fmt.Sprintf("KV Booth's cache model, which does not use events, gives %s: so the router's view of "+
 			"the caches is out of date. Workers' KV events are being lost, or the router's block size is not the workers' "+
 			"(the metrics report %d tokens).", percent(modeled), a.size.tokens)
@@ -180,7 +180,7 @@ func (a *account) chosenBelowBest(mode api.Mode, c api.Cluster) string {
 		chosen += int64(got * a.size.tokens)
 		best += int64(most * a.size.tokens)
 	}
-	if len(decisions) < minMeasured {
+	if len(decisions) < api.MinMeasured {
 		return ""
 	}
 	source := "by KV Booth's cache model"
@@ -247,7 +247,7 @@ func (r *rules) herding(id string) string {
 			opening = t.opening
 		}
 	}
-	if count < minMeasured {
+	if count < api.MinMeasured {
 		return ""
 	}
 	share := float64(own[opening]) / float64(count)

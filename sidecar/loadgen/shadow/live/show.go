@@ -13,13 +13,6 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-const (
-	// maxAccountError is the error of the cache account above which the policies' figures are withheld.
-	maxAccountError = .03
-	// minMeasured is the number of turns with measured hits that are needed to judge the error.
-	minMeasured = 50
-)
-
 // Disabled is the message of a lane without a shadow.
 const Disabled = "shadow is disabled: shadow.enabled is false"
 
@@ -64,14 +57,15 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	if r := f.Recent; r.Requests > 0 {
 		s.Measured.HitRatio = new(r.MeasuredRatio())
 		s.Measured.PrefillTokens = new(int(r.PromptTokens - r.MeasuredTokens))
-		s.Measured.InflightSpread = spread(actual)
+		s.Measured.InflightSpread = actual.ShownSpread()
 		s.CacheError = new(signed(r))
 	}
 	s.Withheld = withheld(f.Recent)
+	s.AchievedShare = achievedShare(&f)
 	for _, p := range f.Policies[1:] {
 		s.Policies = append(s.Policies, api.ShadowPolicy{
-			Policy: p.Policy.Name, Title: title(p.Policy), InForce: isInForce(p.Policy, mode),
-			Figures: figuresOf(p.Policy, p.Window),
+			Policy: p.Policy.Name, Title: p.Policy.Title(), InForce: isInForce(p.Policy, mode),
+			Figures: p.Window.Shown(p.Policy),
 		})
 	}
 	s.Choices = choices(mode, f.Choices)
@@ -79,6 +73,51 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		s.Diagnoses = append(s.Diagnoses, a.diagnose(state.Mode, cluster, state.Concurrency.Target.Conversations(), &f)...)
 	}
 	return s
+}
+
+// achievedShare returns the measured hit rate ÷ that of the best placement over the last 60 s, nil while figures are
+// withheld.
+func achievedShare(f *shadow.Figures) *float64 {
+	i := slices.IndexFunc(f.Policies, func(p shadow.PolicyFigures) bool { return p.Policy.Kind == shadow.BestPlacement })
+	achievable := f.Policies[i].Window.HitRatio()
+	if withheld(f.Recent) != "" || achievable == 0 {
+		return nil
+	}
+	return new(f.Recent.MeasuredRatio() / achievable)
+}
+
+// AchievedShare is that of [Live.Shadow].
+func (l *Live) AchievedShare(now time.Time) *float64 {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.account == nil {
+		return nil
+	}
+	f := l.account.figures(now)
+	return achievedShare(&f)
+}
+
+// Placement returns the sums of the turns that the shadow has followed; nil while there are none.
+func (l *Live) Placement(now time.Time) *api.PlacementTotals {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.account == nil {
+		return nil
+	}
+	f := l.account.figures(now)
+	i := slices.IndexFunc(f.Policies, func(p shadow.PolicyFigures) bool { return p.Policy.Kind == shadow.BestPlacement })
+	best := f.Policies[i].Total
+	return &api.PlacementTotals{
+		Account: l.account.serial, Start: f.Since, Late: f.Late, Requests: f.Counted.Requests, Prompt: f.Counted.PromptTokens,
+		Measured: f.Counted.MeasuredTokens, Modeled: f.Counted.HitTokens,
+		Followed: best.PromptTokens, Achievable: best.HitTokens,
+	}
 }
 
 // lost returns the number of turns that could not be followed.
@@ -102,13 +141,13 @@ func signed(a shadow.Account) float64 {
 // withheld returns the reason why the policies' figures are unreliable, "" where they are reliable.
 func withheld(a shadow.Account) string {
 	switch signedError := signed(a); {
-	case a.Requests < minMeasured:
+	case a.Requests < api.MinMeasured:
 		return fmt.Sprintf("only %d turns in the last 60 s reported cached tokens; at least %d are needed to check the "+
-			"cache model", a.Requests, minMeasured)
-	case math.Abs(signedError) > maxAccountError:
+			"cache model", a.Requests, api.MinMeasured)
+	case math.Abs(signedError) > api.MaxCacheError:
 		return fmt.Sprintf("with the router's real choices, the cache model gives a hit rate of %s, and %s was measured: "+
 			"more than %.0f points apart", percent(ratio(a.HitTokens, a.PromptTokens)), percent(a.MeasuredRatio()),
-			100*maxAccountError)
+			100*api.MaxCacheError)
 	}
 	return ""
 }
@@ -122,24 +161,6 @@ func ratio(part, whole int64) float64 {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-func figuresOf(p shadow.Policy, t shadow.Totals) (f api.ShadowFigures) {
-	if t.Requests == 0 {
-		return f
-	}
-	f.HitRatio, f.PrefillTokens = new(t.HitRatio()), new(int(t.PrefillTokens()))
-	if p.Kind != shadow.Best { // Best has one cache and no workers
-		f.InflightSpread = spread(t)
-	}
-	return f
-}
-
-func spread(t shadow.Totals) *float64 {
-	if t.Time <= 0 {
-		return nil
-	}
-	return new(t.Spread())
-}
-
 // isInForce reports whether a policy implements the mode in force. For kv this is Dynamo's KV router
 // with its default costs.
 func isInForce(p shadow.Policy, mode api.Mode) bool { return mode != "" && p.Name == string(mode) }
@@ -152,36 +173,6 @@ func choices(mode api.Mode, c shadow.Choices) *api.ShadowChoices {
 	return &api.ShadowChoices{
 		Turns: c.Turns, Agreed: c.Agreed, Ties: c.Tied, Clear: c.Clear, ClearAgreed: c.ClearOnes,
 	}
-}
-
-// title returns a policy's name for display.
-func title(p shadow.Policy) string {
-	switch p.Kind {
-	case shadow.RoundRobin:
-		return "Round-robin"
-	case shadow.Random:
-		return "Random"
-	case shadow.LeastLoaded:
-		return "Least loaded"
-	case shadow.Sticky:
-		return "Sticky by conversation"
-	case shadow.OpeningHash:
-		return "Consistent hash of the opening"
-	case shadow.Best:
-		return "Best possible: one cache of all workers' size"
-	}
-	words := "KV-aware"
-	usual := shadow.DefaultCosts()
-	if p.Costs.OverlapWeight != usual.OverlapWeight {
-		words += fmt.Sprintf(", overlap weight %g", p.Costs.OverlapWeight)
-	}
-	if p.Costs.Temperature != usual.Temperature {
-		words += fmt.Sprintf(", temperature %g", p.Costs.Temperature)
-	}
-	if p.Costs.TrackOutputBlocks {
-		words += ", answer blocks counted"
-	}
-	return words
 }
 
 // Decisions returns the inferred routing decisions, newest first, at most limit; a message where

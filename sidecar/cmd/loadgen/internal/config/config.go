@@ -179,7 +179,7 @@ func (t *Traffic) Selection(seed uint64) trace.Selection {
 }
 
 // Planned reports whether the traffic is planned, in place of conversations about texts.
-func (c *Config) Planned() bool { return len(c.Traffic.Files) > 0 }
+func (c *Config) Planned() bool { return len(c.Traffic.Files) > 0 || !c.TrafficShape.Recorded() }
 
 // Ends reports whether a run ends by itself.
 func (c *Config) Ends() bool {

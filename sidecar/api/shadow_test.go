@@ -1,0 +1,42 @@
+package api
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestAchievedShare checks the share of a time, and that one that is not reliable is not known.
+func TestAchievedShare(t *testing.T) {
+	before := PlacementTotals{
+		Account: 1, Requests: 100, Prompt: 1e5, Measured: 4e4, Modeled: 4e4, Followed: 1e5, Achievable: 6e4,
+	}
+	after := PlacementTotals{
+		Account: 1, Requests: 200, Prompt: 2e5, Measured: 1e5, Modeled: 1.02e5, Followed: 2.1e5, Achievable: 1.48e5,
+	}
+	const share = .6 / .8
+	for name, tt := range map[string]struct {
+		change func(before, after *PlacementTotals)
+		want   any
+	}{
+		"of the time":      {func(_, _ *PlacementTotals) {}, share},
+		"few turns":        {func(b, _ *PlacementTotals) { b.Requests = 151 }, nil},
+		"model is off":     {func(_, a *PlacementTotals) { a.Modeled += 2e3 }, nil},
+		"other moment":     {func(_, a *PlacementTotals) { a.Late = true }, nil},
+		"none achievable":  {func(b, _ *PlacementTotals) { b.Achievable = 1.48e5 }, nil},
+		"another account":  {func(b, _ *PlacementTotals) { b.Account = 2 }, .5 / (1.48 / 2.1)},
+		"sums begun later": {func(_, a *PlacementTotals) { a.Start = time.Second }, .5 / (1.48 / 2.1)},
+	} {
+		b, a := before, after
+		tt.change(&b, &a)
+		got := a.Since(&b)
+		if tt.want == nil {
+			assert.Nil(t, got, name)
+			continue
+		}
+		assert.InDelta(t, tt.want, *got, 1e-9, name)
+	}
+	assert.InDelta(t, .5/(1.48/2.1), *after.Since(nil), 1e-9)
+	assert.Nil(t, (*PlacementTotals)(nil).Since(&before))
+}
