@@ -27,7 +27,7 @@ func TestShapesHaveTheirPlannedHitRate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const length = 8 * time.Minute
 			recorded := Recorded()
-			recorded.Level, recorded.Shape, recorded.Arrivals = w.Level, w.Shape, arrival.GapsPoisson
+			recorded.Level, recorded.Shape, recorded.Arrivals = w.Level, w.Shape, api.ArrivalsPoisson
 			w = recorded
 			p := sim.H200()
 			p.Workers = 1
