@@ -85,8 +85,10 @@ func TestPlan(t *testing.T) {
 				assert.Equal(t, at, sent[i].at.Sub(r.begun), "request %d", i)
 			}
 			assert.Equal(t, []chat.Message{
-				{Role: "system", Text: "[c01d]\ns"}, {Role: "user", Text: "u"},
-				{Role: "assistant", Text: sent[0].answer}, {Role: "user", Text: "v"},
+				{Role: "system", Text: "[c01d]\ns"},
+				{Role: "user", Text: "u"},
+				{Role: "assistant", Text: sent[0].answer},
+				{Role: "user", Text: "v"},
 			}, sent[1].Messages)
 			assert.Equal(t, []string{"adapter", ""}, []string{sent[1].Model, sent[2].Model})
 			assert.Equal(t, made(1, 512, 512, 8), sent[4].Messages)
