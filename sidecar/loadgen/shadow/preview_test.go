@@ -19,7 +19,7 @@ func preview(t *testing.T, s api.TrafficShape, workerBlocks int) (p api.TrafficP
 	require.NoError(t, err)
 	const length = 5 * time.Minute
 	p.BlockTokens = 16
-	schedule := arrival.Schedule{Gaps: arrival.GapsPoisson, Seed: 1}
+	schedule := arrival.Schedule{Gaps: api.ArrivalsPoisson, Seed: 1}
 	require.NoError(t, Preview(t.Context(), &p, length, 8, workerBlocks, func() Planned {
 		return traffic.NewPlan(traffic.PlanOptions{
 			Source: source, Load: arrival.NewOpen(0, 0, arrival.Ramp{To: 20}, schedule),

@@ -9,7 +9,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/traffic"
 	"kvbooth/sidecar/trace"
 )
@@ -27,7 +26,7 @@ func TestShapesHaveTheirPlannedHitRate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const length = 8 * time.Minute
 			recorded := Recorded()
-			recorded.Level, recorded.Shape, recorded.Arrivals = w.Level, w.Shape, arrival.GapsPoisson
+			recorded.Level, recorded.Shape, recorded.Arrivals = w.Level, w.Shape, api.ArrivalsPoisson
 			w = recorded
 			p := sim.H200()
 			p.Workers = 1

@@ -158,7 +158,7 @@ func TestHitRateOfGroups(t *testing.T) {
 		Preset: api.ShapePrefix, Groups: groups, PrefixTokens: 1000, SuffixTokens: 100, AnswerTokens: 100,
 	})
 	describe := func(size int) *trace.Contents {
-		load := arrival.NewOpen(0, 0, arrival.Ramp{To: 20}, arrival.Schedule{Gaps: arrival.GapsPoisson, Seed: 1})
+		load := arrival.NewOpen(0, 0, arrival.Ramp{To: 20}, arrival.Schedule{Gaps: api.ArrivalsPoisson, Seed: 1})
 		c, err := trace.Describe(NewPlan(PlanOptions{
 			Source: s, Load: load, BlockTokens: 16, Until: 10 * time.Minute, FirstToken: 300 * time.Millisecond,
 			PerToken: 10 * time.Millisecond,
