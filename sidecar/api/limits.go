@@ -185,7 +185,7 @@ type check struct{ limits map[string]Limit }
 func (c check) fields(path string, v reflect.Value, outer reflect.StructTag) error {
 	for f, value := range v.Fields() {
 		name, options := fieldName(f)
-		if value.IsZero() && (options == "omitempty" || value.Kind() == reflect.Pointer) {
+		if value.IsZero() && (strings.HasPrefix(options, "omit") || value.Kind() == reflect.Pointer) {
 			continue
 		}
 		if err := c.field(path+name, reflect.Indirect(value), tagOf(f.Tag, outer)); err != nil {

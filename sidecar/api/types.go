@@ -493,7 +493,12 @@ type Quantiles struct {
 	P95Error  *float64 `json:"p95_error,omitempty"`
 	MeanError *float64 `json:"mean_error,omitempty"`
 	Shape     *Shape   `json:"-"` // nil: not known
+	// Late is how much of the figures is the lateness of turns that were sent after their intended moments; nil: nothing.
+	Late *LateShare `json:"-"`
 }
+
+// LateShare is by how many seconds figures would be less had all turns been sent at their intended moments.
+type LateShare struct{ P50, P95, Mean float64 }
 
 // Shape describes the distribution of the values behind [Quantiles], in seconds. Range is the 95th less the 5th
 // percentile.
@@ -1281,7 +1286,9 @@ type StopRequest struct {
 
 // WorkloadPatch is a change of the workload's settings. Omitted fields do not change.
 type WorkloadPatch struct {
-	Level     *Level   `json:"concurrency,omitempty"` // up to max_concurrency
+	Level *Level `json:"concurrency,omitempty"` // up to max_concurrency
+	// how the rate is reached: evenly from another one; a change of concurrency without a ramp ends it
+	Ramp      *Ramp    `json:"ramp,omitempty"`
 	Turns     *Range   `json:"turns,omitempty"`
 	MaxTokens *int     `json:"max_tokens,omitempty"`
 	Openings  *int     `json:"openings,omitempty"`

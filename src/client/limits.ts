@@ -39,6 +39,7 @@ const table = {
   'shape.suffix_tokens': { min: 0, max: 131072 },
   'shape.turns': { min: 0, max: 1000 },
   'shape.zipf': { min: 0, max: 4 },
+  'ramp.seconds': { min: 1, max: 86400 },
   'slider.increment': { min: 1, max: 100000 },
   'slider.max': { min: 1, max: 100000 },
   'slider.min': { min: 1, max: 100000 },

@@ -1845,6 +1845,11 @@ export interface components {
          * @enum {string}
          */
         QuestionerKind: "built_in" | "fixed" | "model";
+        /** @description How a rate is reached: evenly from another rate, within a time. */
+        Ramp: {
+            from: number | string;
+            seconds: number;
+        };
         /** @description An inclusive range of whole numbers. */
         Range: {
             max: number;
@@ -3563,6 +3568,8 @@ export interface components {
             openings?: number;
             /** @description what conversations send; it replaces the shape in force as a whole */
             shape?: components["schemas"]["TrafficShape"];
+            /** @description how the rate is reached: evenly from another one; a change of concurrency without a ramp ends it */
+            ramp?: components["schemas"]["Ramp"];
             /** @description Maximum new conversations per second. */
             start_rate?: number;
             /** @description Maximum requests per second; 0: no limit. */
@@ -3695,6 +3702,7 @@ export type Problem = components['schemas']['Problem'];
 export type Provenance = components['schemas']['Provenance'];
 export type Quantiles = components['schemas']['Quantiles'];
 export type QuestionerKind = components['schemas']['QuestionerKind'];
+export type Ramp = components['schemas']['Ramp'];
 export type Range = components['schemas']['Range'];
 export type Replay = components['schemas']['Replay'];
 export type RoutingCandidate = components['schemas']['RoutingCandidate'];

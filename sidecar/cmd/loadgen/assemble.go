@@ -613,7 +613,8 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		RampedStart: !s.conf.Ends() && g.plan == nil,
 		Plan:        g.plan,
 		Turns:       int64(s.conf.Requests),
-		FreshTexts:  s.conf.Caches != "kept" && s.conf.Ends(),
+		Steps:       s.conf.Rate.Steps(), StepDuration: s.conf.Rate.Each,
+		FreshTexts: s.conf.Caches != "kept" && s.conf.Ends(),
 	}
 	if level, ok := g.planLevel(); ok && !s.conf.LevelGiven {
 		l.Settings.Level = level

@@ -29,6 +29,7 @@ type fake struct {
 	router      string
 
 	mu          sync.Mutex
+	connect     time.Duration // wait for a connection, before a request is sent
 	ttft, gap   time.Duration
 	words       int
 	perChunk    int           // tokens, as usage says at the end
@@ -123,7 +124,7 @@ func (f *fake) Probe(ctx context.Context) *chat.Error {
 
 func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
-	ttft, gap, words, perChunk := f.ttft, f.gap, f.words, f.perChunk
+	connect, ttft, gap, words, perChunk := f.connect, f.ttft, f.gap, f.words, f.perChunk
 	turnError, finish, findings, prompt, cached := f.turnError, f.finish, f.findings, f.prompt, f.cached
 	first := req.Messages[0].Text
 	if first == "" {
@@ -135,6 +136,9 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	if reset {
 		now := time.Now()
 		return chat.Result{Sent: now, Ended: now, Err: &chat.Error{Class: api.ErrorConnect, Message: "connection reset"}}
+	}
+	if connect > 0 && !pause(ctx, connect) {
+		return chat.Result{Sent: time.Now(), Ended: time.Now(), Cancelled: true}
 	}
 	r := chat.Result{Sent: time.Now(), Worker: "16549284283275536882"}
 	next := ttft

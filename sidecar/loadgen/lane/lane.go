@@ -84,6 +84,10 @@ type Options struct {
 	Turns int64
 	// Plan is the traffic of each run in place of conversations about the corpus; nil: there is none.
 	Plan *workload.Plan
+	// Steps are levels that a run that is started at the first of them has one after another, for StepDuration each. The
+	// last one stays.
+	Steps        []api.Level
+	StepDuration time.Duration
 	// ModeChanged is called with each mode that was switched to, or that the cluster was found in.
 	// nil disables the callback.
 	ModeChanged func(api.ModeState)
@@ -328,7 +332,31 @@ func (l *Lane) prepareStart(actor string, req api.StartRequest, limit int) (func
 			l.shadow.Reset()
 		}
 		l.begin(actor)
+		if steps := l.opts.Steps; len(steps) > 0 && l == l.lanes[0] && next.Level == steps[0] {
+			ended := l.run.ended
+			l.wg.Go(func() { l.followSteps(ended) })
+		}
 	}, nil
+}
+
+// followSteps sets the levels of [Options.Steps] one after another, as an operator would, until the run has ended, or a
+// level is not that of the step any more.
+func (l *Lane) followSteps(ended <-chan struct{}) {
+	tick := time.NewTicker(l.opts.StepDuration)
+	defer tick.Stop()
+	for i, level := range l.opts.Steps[1:] {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		if l.State().Concurrency.Target != l.opts.Steps[i] {
+			return
+		}
+		if _, err := l.Patch(l.ctx, "steps", api.WorkloadPatch{Level: &level}); err != nil {
+			return // the lane is taken
+		}
+	}
 }
 
 // Patch changes the workload's settings on all joined lanes. Fields that are left out stay. It
@@ -396,7 +424,7 @@ func (l *Lane) apply(actor string, next workload.Settings) {
 	if l.inNewStep(lead, func() { l.settings = next }) {
 		step := l.steps.current()
 		l.event(api.EventStep, actor,
-			fmt.Sprintf("step %d: %s, %s", step.ID, step.Level.InWords(), step.InMode().Short()))
+			fmt.Sprintf("step %d: %s, %s", step.ID, l.settings.Ramp.InWords(step.Level), step.InMode().Short()))
 	}
 }
 
@@ -504,7 +532,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 	l.meter.Reset(now)
 	l.beginStep(now, leadStarted, false)
 	l.holdRun(seed, opened, rampedStart, span)
-	l.event(api.EventStart, actor, fmt.Sprintf("%s, %s", l.settings.Level.InWords(), l.mode.Short()))
+	l.event(api.EventStart, actor, fmt.Sprintf("%s, %s", l.settings.Ramp.InWords(l.settings.Level), l.mode.Short()))
 }
 
 // holdRun holds the conversations of a run. The lock is held.

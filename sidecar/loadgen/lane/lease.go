@@ -167,7 +167,7 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 	s.spans = nil
 	for i, n := range spans {
 		l := n.Lane
-		l.settings.Level = n.Set.Level
+		l.settings.Level, l.settings.Ramp = n.Set.Level, api.Ramp{}
 		l.beginRun(actor, n.Set.Seed, 0, int64(n.Set.RampedStart), n.Observer)
 		s.spans = append(s.spans, &SpanRun{
 			Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold,
@@ -182,7 +182,7 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 func (s *Lease) Adopt(level api.Level, observer SpanObserver) *SpanRun {
 	l := s.lane
 	defer l.lockAll()()
-	if l.phase != api.PhaseRunning || l.settings.Level != level || len(l.lanes) > 1 {
+	if l.phase != api.PhaseRunning || l.settings.Level != level || l.settings.Ramp != (api.Ramp{}) || len(l.lanes) > 1 {
 		return nil
 	}
 	l.run.observer.observe(observer)

@@ -251,16 +251,20 @@ func (h *LagHistory) Between(from, to time.Time) (lag Lag) {
 func (h *LagHistory) Total() Lag { return h.total }
 
 // Allow sets for each latency of a set of turns the most that the load generator's own error may
-// be, and widens the intervals by it. A late stamp makes TTFT and latency longer, never shorter.
+// be, and widens the intervals by it. A late stamp makes TTFT and latency longer, never shorter. So does a turn that is
+// sent after its intended moment.
 // Each end of a gap may be late, so that the error of a gap may have either sign. tokens is the
 // number of a mean turn's tokens, whose gaps share the error of its TPOT.
 func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 	for i, time := range times {
-		q, share := time.Quantiles(m), 1.
+		q, share, late := time.Quantiles(m), 1., api.LateShare{}
+		if of := time.Quantiles(m).Late; of != nil {
+			late = *of
+		}
 		if i == api.TimeTPOT {
 			share = 1 / max(1, tokens-1)
 		}
-		allow := func(p float64, value *float64, in *[2]float64) (*float64, *[2]float64) {
+		allow := func(p, late float64, value *float64, in *[2]float64) (*float64, *[2]float64) {
 			if value == nil {
 				return nil, in
 			}
@@ -269,13 +273,13 @@ func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 				shape, send = nil, 0
 			}
 			e := max(l.Timer.bound(p, *value, q.N, shape), l.Stream.bound(p, *value, q.N, shape))
-			e = (safetyFactor*e+unseenError)*share + send
+			e = (safetyFactor*e+unseenError)*share + send + late
 			return &e, Widen(in, &e, time.BothWays)
 		}
-		q.P50Error, q.P50Interval = allow(.5, q.P50, q.P50Interval)
-		q.P95Error, q.P95Interval = allow(.95, q.P95, q.P95Interval)
+		q.P50Error, q.P50Interval = allow(.5, late.P50, q.P50, q.P50Interval)
+		q.P95Error, q.P95Interval = allow(.95, late.P95, q.P95, q.P95Interval)
 		if i == api.TimeTTFT && q.Mean != nil {
-			q.MeanError = new(l.MeanError(q.N))
+			q.MeanError = new(l.MeanError(q.N) + late.Mean)
 			q.MeanInterval = Widen(q.MeanInterval, q.MeanError, false)
 		}
 	}

@@ -24,6 +24,7 @@ type tally struct {
 	firstAnswer         measured
 	late                []float64
 	fidelity            fidelity
+	onTime              [api.NumTimes][]float64 // times less the lateness, which is in them
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
 }
@@ -116,6 +117,11 @@ func (t *tally) addWhole(one *workload.Outcome) {
 	}
 	if defined(one.Late) {
 		t.late = append(t.late, one.Late)
+		for _, i := range []int{api.TimeTTFT, api.TimeLatency} {
+			if v := times[i].of(one); defined(v) {
+				t.onTime[i] = append(t.onTime[i], v-one.Late)
+			}
+		}
 	}
 	t.fidelity.add(one)
 	t.countUnknown(one)
@@ -160,6 +166,7 @@ func (t *tally) report() Report {
 		if i == api.TimeTTFT {
 			t.times[i].addMean(q, r.Batched)
 		}
+		q.Late = lateShare(q, t.onTime[i])
 		q.Unknown = t.unknown[i]
 		if r.HeldBack = HeldBack(t.inBursts, r.OK); r.HeldBack && (i == api.TimeTPOT || i == api.TimeITL) {
 			*q = api.Quantiles{Unknown: r.OK}
@@ -229,6 +236,20 @@ func (f *fidelity) report() *api.Fidelity {
 		return nil
 	}
 	return &r
+}
+
+// lateShare compares figures with those of the times that all turns had without their lateness; nil where no turn has
+// an intended moment.
+func lateShare(q *api.Quantiles, onTime []float64) *api.LateShare {
+	without := Summarize(onTime)
+	if without.N == 0 || q.P50 == nil {
+		return nil
+	}
+	share := &api.LateShare{P50: max(0, *q.P50-*without.P50), P95: max(0, *q.P95-*without.P95)}
+	if q.Mean != nil {
+		share.Mean = max(0, *q.Mean-without.Shape.Mean)
+	}
+	return share
 }
 
 // meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.

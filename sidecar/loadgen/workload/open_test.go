@@ -62,7 +62,8 @@ func TestOpenLoadHidesNoWait(t *testing.T) {
 		r := run(t, g, open(5), func(o *Options) { o.Observer = waiting{o.Observer.(*recorder), g} })
 		advance(200 * time.Second)
 		var measured, truth []float64
-		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: 5}, arrival.Schedule{Gaps: api.ArrivalsPoisson, Burstiness: 1, Seed: 1})
+		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: 5},
+			arrival.Schedule{Gaps: api.ArrivalsPoisson, Burstiness: 1, Seed: 1})
 		for range len(g.turns) {
 			at := r.begun.Add(schedule.Begin(arrival.State{}))
 			wait := ttft

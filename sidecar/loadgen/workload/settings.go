@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -14,7 +15,8 @@ import (
 // began with. The names in JSON are those of the API and of the configuration, which reads the tags: defaults, ranges
 // and help are those of [api.WorkloadSettings], to which a help in a tag is added.
 type Settings struct {
-	Level        api.Level        `json:"concurrency" kong:"-"` // conversations in progress
+	Level        api.Level        `json:"concurrency" kong:"-"`   // conversations in progress
+	Ramp         api.Ramp         `json:"ramp,omitzero" kong:"-"` // how a rate is reached
 	Turns        api.Range        `json:"turns" embed:"" prefix:"turns."`
 	TrafficShape api.TrafficShape `json:"shape" embed:"" prefix:"shape."`
 	Openings     Openings         `json:"openings" placeholder:"N" help:"Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
@@ -125,6 +127,9 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 		return s, err
 	}
 	next := s
+	if p.Level != nil {
+		next.Ramp = api.Ramp{}
+	}
 	api.Merge(&next, p)
 	if p.TrafficShape != nil && next.TrafficShape.Recorded() {
 		next.TrafficShape.Preset = api.ShapeRecorded
@@ -143,6 +148,7 @@ func (s Settings) load(o *Options) arrival.Load {
 	l := arrival.Load{
 		Level: s.Level, StartRate: s.StartRate,
 		Schedule: arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: o.Seed},
+		From:     s.Ramp.From.Value, Over: time.Duration(s.Ramp.Seconds * float64(time.Second)),
 	}
 	if o.Plan != nil {
 		l.Times, l.Speed = o.Plan.Times, o.Plan.speed(s.Level)
@@ -158,7 +164,7 @@ func (s Settings) drawsAs(o Settings) bool {
 
 // Check checks every field against its range. The error is an [api.FieldError].
 func (s Settings) Check(maxConcurrency int) error {
-	if err := api.CheckLimits(s); err != nil {
+	if err := cmp.Or(s.Ramp.Check(s.Level), api.CheckLimits(s)); err != nil {
 		return err
 	}
 	if _, err := s.ShapePlan(0, 0); err != nil {

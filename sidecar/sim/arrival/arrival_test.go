@@ -133,8 +133,8 @@ func TestRamp(t *testing.T) {
 		o := NewOpen(time.Hour, 0, ramp, Schedule{Gaps: api.ArrivalsConstant})
 		all := starts(o, time.Hour, time.Hour+20*time.Minute, 10*time.Millisecond, held)
 		for _, minutes := range []float64{1, 5, 10, 15} {
-			at, area := min(minutes, 10)*60, 0.
-			area = at*ramp.From + at*at/600*(ramp.To-ramp.From)/2 + max(0, minutes-10)*60*ramp.To
+			at := min(minutes, 10) * 60
+			area := at*ramp.From + at*at/600*(ramp.To-ramp.From)/2 + max(0, minutes-10)*60*ramp.To
 			until := time.Hour + time.Duration(minutes*float64(time.Minute))
 			n := 0
 			for n < len(all) && all[n] <= until {

@@ -128,8 +128,8 @@ func (o *Open) Begin(State) (intended time.Duration) {
 // Surplus implements [Process].
 func (o *Open) Surplus(State) bool { return false }
 
-// Settled implements [Process]. Conversations of all ages are in progress once the first one that began at the rate that
-// stays has ended, with all before it. So a ramp settles after its end.
+// Settled implements [Process]. Conversations of all ages are in progress once the first one that began at the rate
+// that stays has ended, with all before it. So a ramp settles after its end.
 func (o *Open) Settled(s State) bool { return s.Oldest > o.first }
 
 // Waits implements [Process].

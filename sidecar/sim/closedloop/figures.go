@@ -22,6 +22,8 @@ type Figures struct {
 	// without end: the conversations in progress grow over the level, by [arrival.Grows], or arrivals are dropped.
 	// Latencies then say how long the level took. Both are 0 for levels that are no rates.
 	Dropped, Overloaded float64
+	// Active holds the conversations in progress at the ends of the seconds of a level that is a rate.
+	Active []float64
 	Causes
 }
 
@@ -85,12 +87,11 @@ func (l *Loop) Recorded(from time.Duration) Figures {
 
 // overload sets what says whether the load was more than the cluster sustains.
 func (f *Figures) overload(seconds []Second) {
-	var active []float64
 	for _, s := range seconds {
-		active = append(active, float64(s.Active))
+		f.Active = append(f.Active, float64(s.Active))
 		f.Dropped += float64(s.Dropped) / float64(len(seconds))
 	}
-	if f.Dropped > 0 || arrival.Grows(active) {
+	if f.Dropped > 0 || arrival.Grows(f.Active) {
 		f.Overloaded = 1
 	}
 }

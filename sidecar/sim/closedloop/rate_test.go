@@ -1,11 +1,13 @@
 package closedloop
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
@@ -74,4 +76,58 @@ func TestRateDropsBeyondTheLimit(t *testing.T) {
 	assert.Positive(t, notSent)
 	assert.Equal(t, notSent, dropped)
 	assert.Equal(t, 1., l.Recorded(0).Overloaded)
+}
+
+// On one worker that serves one turn at a time, with turns that all take equally long, utilization and mean wait are
+// those of queueing theory: by Lindley's recursion on the gaps, and for poisson by the formula of Pollaczek and
+// Khinchine.
+func TestRateMatchesQueueingTheory(t *testing.T) {
+	const load = .7
+	run := func(rate float64, s arrival.Schedule, until time.Duration) (turns []Turn) {
+		p := sim.H200()
+		p.Workers, p.MaxSequences = 1, 1
+		o, w := sim.DefaultOptions(p), Recorded()
+		o.Speculation = api.SpeculationOff
+		w.Level, w.Turns, w.MaxTokens, w.Output = api.AtRate(rate), api.Range{Min: 1, Max: 1}, 20, nil
+		w.Openings, w.OpeningTokens = 0, []int{500}
+		w.Arrivals, w.Burstiness = s.Gaps, s.Burstiness
+		l, err := New(o, w)
+		require.NoError(t, err)
+		require.NoError(t, l.Run(until))
+		return l.Turns()
+	}
+	busy := run(10, arrival.Schedule{Gaps: api.ArrivalsConstant}, time.Minute)
+	service := (busy[len(busy)-1].Ended - busy[9].Ended).Seconds() / float64(len(busy)-10)
+	const span = 5 * time.Hour
+	for name, row := range map[string]struct {
+		schedule  arrival.Schedule
+		variation float64 // coefficient of variation of the gaps
+	}{
+		"constant": {arrival.Schedule{Gaps: api.ArrivalsConstant}, 0},
+		"poisson":  {arrival.Schedule{Gaps: api.ArrivalsPoisson}, 1},
+		"gamma":    {arrival.Schedule{Gaps: api.ArrivalsGamma, Burstiness: .5}, math.Sqrt2},
+	} {
+		turns := run(load/service, row.schedule, span)
+		var wait, want, next float64
+		var gaps []float64
+		way := turns[0].Started - turns[0].Submitted // to an idle worker
+		for i := range turns {
+			if i > 0 {
+				gaps = append(gaps, (turns[i].Submitted - turns[i-1].Submitted).Seconds())
+				next = max(0, next+service-gaps[i-1])
+			}
+			want += next / service / float64(len(turns))
+			wait += (turns[i].Started - turns[i].Submitted - way).Seconds() / service / float64(len(turns))
+		}
+		mean, deviation := stat.MeanStdDev(gaps, nil)
+		utilization := float64(len(turns)) * service / span.Seconds()
+		t.Logf("%s: utilization %.3f (%.1f), mean wait %.3f service times (%.3f), variation of the gaps %.3f (%.3f)", name,
+			utilization, load, wait, want, deviation/mean, row.variation)
+		assert.InDelta(t, load, utilization, .015, name)
+		assert.InDelta(t, want, wait, .01+.02*want, name)
+		assert.InDelta(t, row.variation, deviation/mean, .03, name)
+		if name == "poisson" {
+			assert.InEpsilon(t, utilization/(2*(1-utilization)), wait, .05)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -44,20 +45,31 @@ type Point struct {
 // Mean returns the means over the seeds.
 func (p *Point) Mean() closedloop.Figures { return closedloop.Mean(p.Runs) }
 
-// Overloaded reports whether the queue grows without end in at least half of the runs. Latencies then would say how
-// long the simulation took, so they are NaN.
+// Overloaded reports whether the queue grows without end: in at least half of the runs, or in all of them together.
+// Latencies then would say how long the simulation took, so they are NaN.
 func (p *Point) Overloaded() bool {
 	mean := p.Mean()
 	return mean.Overloaded >= .5
 }
 
-// hideLatencies removes the latencies of an overloaded point.
-func (p *Point) hideLatencies() {
-	if !p.Overloaded() {
+// judge decides whether the point is overloaded, and removes its latencies if it is. A sum of random walks is a random
+// walk, so that [arrival.Grows] applies to the runs together, in which it finds slower growth than in a single one.
+func (p *Point) judge() {
+	var together []float64
+	for i := range p.Runs {
+		if together == nil {
+			together = make([]float64, len(p.Runs[i].Active))
+		}
+		for second, n := range p.Runs[i].Active {
+			together[second] += n
+		}
+	}
+	if !arrival.Grows(together) && !p.Overloaded() {
 		return
 	}
 	for i := range p.Runs {
 		f := &p.Runs[i]
+		f.Overloaded = 1
 		for _, v := range []*float64{&f.TTFT50, &f.TTFT95, &f.TPOT50, &f.TPOT95, &f.Latency50, &f.Latency95} {
 			*v = math.NaN()
 		}
@@ -134,7 +146,7 @@ func (g *Grid) Run(ctx context.Context, goroutines int, onPoint func(Point, int)
 				p.Runs = append(p.Runs, f)
 			}
 		}
-		p.hideLatencies()
+		p.judge()
 		if onPoint != nil {
 			onPoint(Point{p.Level, p.Mode, slices.Clone(p.Runs)}, count)
 		}

@@ -1,6 +1,8 @@
 package study
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,6 +10,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -59,4 +62,32 @@ func TestLeadInMatchesSweep(t *testing.T) {
 	t.Logf("TTFT p95: %.2f s in a sweep, %.2f s alone, %.2f s behind a level", sweep, alone, led)
 	assert.InEpsilon(t, sweep, led, .25)
 	assert.Greater(t, alone, 1.5*led)
+}
+
+// Growth that is less than chance in each run is found in all of them together. Then no run has latencies.
+func TestOverloadOfAllRunsTogether(t *testing.T) {
+	found := 0
+	runs := func(drift float64) Point {
+		p := Point{Level: api.AtRate(1)}
+		for seed := range uint64(6) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			f, active := closedloop.Figures{TTFT50: 1}, 60.
+			for range 360 {
+				active += drift + r.NormFloat64()
+				f.Active = append(f.Active, active)
+			}
+			if arrival.Grows(f.Active) {
+				found++
+			}
+			p.Runs = append(p.Runs, f)
+		}
+		p.judge()
+		return p
+	}
+	stable, growing := runs(0), runs(.11)
+	assert.Less(t, found, 3, "of 12")
+	assert.False(t, stable.Overloaded())
+	assert.Equal(t, 1., stable.Runs[0].TTFT50)
+	assert.True(t, growing.Overloaded())
+	assert.True(t, math.IsNaN(growing.Runs[0].TTFT50))
 }

@@ -146,8 +146,8 @@ type Deployment struct {
 
 // Workload describes the conversations.
 type Workload struct {
-	Concurrency       int  `basic:""`
-	Rate              Rate `basic:"" placeholder:"RATE/s" help:"Conversations that begin in a second, such as 12/s, whatever the server does, in place of a number in progress (concurrency)."`
+	Concurrency       int       `basic:""`
+	Rate              api.Rates `basic:"" placeholder:"RATE/s" help:"Conversations that begin in a second, such as 12/s, whatever the server does, in place of a number in progress (concurrency). 2/s..20/s/10m rises evenly within 10 minutes and then stays; 2/s,4/s,8/s/5m has each rate for 5 minutes and then ends, unless duration is set."`
 	workload.Settings `embed:""`
 
 	Start          bool     `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
@@ -184,36 +184,6 @@ func (c *Config) Planned() bool { return len(c.Traffic.Files) > 0 || !c.TrafficS
 // Ends reports whether a run ends by itself.
 func (c *Config) Ends() bool {
 	return c.Duration > 0 || c.Requests > 0 || len(c.Traffic.Files) > 0 && !c.Traffic.TraceLoop && c.Sweep == nil
-}
-
-// Rate is a level that is a rate; the zero value is none.
-type Rate api.Level
-
-// UnmarshalText parses a rate such as 12/s. The empty text is none.
-func (r *Rate) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		*r = Rate{}
-		return nil
-	}
-	level, ok := api.ParseLevel(string(text))
-	if !ok || !level.IsRate() {
-		return api.Refuse("rate", string(text), r.Allowed())
-	}
-	*r = Rate(level)
-	return nil
-}
-
-// Allowed describes the texts that [Rate.UnmarshalText] accepts.
-func (Rate) Allowed() string {
-	return api.AllowedRate + ", such as 12/s"
-}
-
-// String returns the text that [Rate.UnmarshalText] parses.
-func (r Rate) String() string {
-	if r == (Rate{}) {
-		return ""
-	}
-	return api.Level(r).String()
 }
 
 // End configures when a run ends by itself, when it counts as failed, and the files that it writes.
@@ -482,8 +452,8 @@ const (
 // WorkloadSettings returns the settings with which a lane starts.
 func (c *Config) WorkloadSettings() workload.Settings {
 	s := c.Workload.Settings
-	if s.Level = api.AtConversations(c.Concurrency); c.Rate != (Rate{}) {
-		s.Level = api.Level(c.Rate)
+	if s.Level = api.AtConversations(c.Concurrency); len(c.Rate.Levels) > 0 {
+		s.Level, s.Ramp = c.Rate.Level(), c.Rate.Ramp()
 	}
 	return s
 }

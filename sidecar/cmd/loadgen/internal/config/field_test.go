@@ -64,7 +64,7 @@ var samples = map[string]string{
 	"listen": "localhost:0", "token_file": "token", "metrics_token_file": "token", "hosts": "booth.local,10.0.0.1",
 	"public_page": "true", "switch.in_place": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
 	"opening_tokens": "500",
-	"rate":           "12/s", "arrivals": "gamma",
+	"rate":           "2/s..20/s/10m", "arrivals": "gamma",
 	"shape.preset": "chat", "shape.mix": "chat=3,agent@adapter=1", "shape.prefix_tokens": "3000",
 	"trace": "a.jsonl,b.jsonl", "trace_loop": "true", "trace_skip_invalid": "true", "trace_time_unit": "ms",
 	"fail_if": "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv", "caches": "kept",

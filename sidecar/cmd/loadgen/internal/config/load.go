@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
@@ -165,6 +166,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if err := l.readVariants(&c.Mode.Kubernetes); err != nil {
 		return nil, err
 	}
+	c.fillDuration()
 	c.fillTwin()
 	c.fillGraphs()
 	if err := l.readCAs(&c); err != nil {
@@ -206,6 +208,13 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// fillDuration ends a run of steps after the last one, unless duration is set.
+func (c *Config) fillDuration() {
+	if c.Duration == 0 {
+		c.Duration = time.Duration(len(c.Rate.Steps())) * c.Rate.Each
+	}
 }
 
 // applyPreset sets the preset's fields, except those that a source sets, and those that contradict one: a minimum of

@@ -561,6 +561,14 @@ func TestRefusedCombinations(t *testing.T) {
 	for _, row := range []struct{ settings, allowed string }{
 		{"--target-url=http://x:99999", urlAllowed + "; a port is at most 65535"},
 		{"--think-time=5", timed + "5s, 0s to 1h"},
+		{"--rate=0/s", api.AllowedRates},
+		{"--rate=2/s,4/s", api.AllowedRates},
+		{"--rate=2/s..20/s", api.AllowedRates},
+		{"--rate=2/s..8/s..20/s/10m", api.AllowedRates},
+		{"--rate=12/s/5m", api.AllowedRates},
+		{"--rate=2/s,0/s/5m", api.AllowedRates},
+		{"--rate=2/s,4/s/10ms", api.AllowedRates},
+		{"trial --rate=2/s,4/s/5m", "one rate, such as 12/s, with loadgen trial"},
 		{"LOADGEN_DURATION=60", timed + "60s, 0s to 8760h"},
 		{"--fail-if=error_rate>1", "one of > >= < <= and a percentage up to 100%, or a number up to 1, such as " +
 			"error_rate>1%; this one can never be met"},

@@ -199,6 +199,7 @@ func (c *Config) checkSweep() error {
 		given       bool
 		allowed     string
 	}{
+		{"rate", c.Rate.String(), len(c.Rate.Levels) > 1, "one rate, such as 12/s, with loadgen %s"},
 		{"start", "true", c.Start, "false (--no-start) with loadgen %s, which starts and stops the workload itself"},
 		{"duration", c.Duration.String(), c.Duration > 0, "leave it out with loadgen %s, which ends on its own"},
 		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "leave it out with loadgen %s, which ends on its own"},
