@@ -2286,11 +2286,8 @@ export interface components {
         };
         /** @description A what-if question: a workload on a simulated cluster, at each level in each mode with each seed. Omitted fields have the defaults of the profile. */
         SimulationRequest: {
-            /**
-             * @description how conversations come at a rate; gamma: in bursts, by burstiness
-             * @enum {string}
-             */
-            arrivals?: "constant" | "poisson" | "gamma";
+            /** @description how conversations come at a rate; gamma: in bursts, by burstiness */
+            arrivals?: components["schemas"]["Arrivals"];
             /** @description size of a block of the KV cache */
             block_size?: number;
             /** @description shape of the gaps that are gamma: below 1, arrivals come in bursts */
