@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/sim/arrival"
 )
 
 // atRate makes the load one of single turns that come at a rate.

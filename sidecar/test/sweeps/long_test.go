@@ -115,7 +115,7 @@ func TestCapacitySearchSurvivesKill(t *testing.T) {
 			Modes:      append([]api.ModeState{{Mode: api.ModeRoundRobin}}, kv...),
 			Seconds:    new(10.),
 			MaxSeconds: new(1200.),
-			Resolution: new(4),
+			Resolution: new(4.),
 			SLO:        &api.SLO{TTFT: .5, TPOT: .06},
 		})
 		s = b.until(s.ID, "some spans", limit, func(s api.Sweep) bool { return len(s.Spans) == 4 })
