@@ -3597,10 +3597,10 @@ export interface components {
             max_tokens?: number;
             /** @description Number of different opening texts; 0: a new one for every conversation. */
             openings?: number;
-            /** @description what conversations send; it replaces the shape in force as a whole */
-            shape?: components["schemas"]["TrafficShape"];
             /** @description how the rate is reached: evenly from another one; a change of concurrency without a ramp ends it */
             ramp?: components["schemas"]["Ramp"];
+            /** @description what conversations send; it replaces the shape in force as a whole */
+            shape?: components["schemas"]["TrafficShape"];
             /** @description Maximum new conversations per second. */
             start_rate?: number;
             /** @description Maximum requests per second; 0: no limit. */
