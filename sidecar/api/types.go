@@ -41,7 +41,7 @@ const (
 	SpeculationNotRecorded Speculation = "not_recorded" // the documents of a baseline disagree or do not name it
 )
 
-// Arrivals is the distribution of the time between two conversations that begin at a rate. The mean is the same for all.
+// Arrivals is the distribution of the time between two conversations that begin at a rate. All have the same mean.
 type Arrivals string
 
 // The distributions.
