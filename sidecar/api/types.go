@@ -442,9 +442,10 @@ type State struct {
 	StartRate  float64        `json:"start_rate"`
 	TargetRPS  float64        `json:"target_rps"`
 
-	Arrivals    Arrivals `json:"arrivals"`
-	Burstiness  float64  `json:"burstiness"`
-	MaxInflight int      `json:"max_inflight"`
+	Arrivals     Arrivals     `json:"arrivals"`
+	Burstiness   float64      `json:"burstiness"`
+	MaxInflight  int          `json:"max_inflight"`
+	TrafficShape TrafficShape `json:"traffic_shape"`
 
 	// sweep that owns the lane; nothing else can start, change or switch the lane
 	Sweep *SweepSummary `json:"sweep,omitempty"`

@@ -2510,6 +2510,7 @@ export interface components {
             sweep?: components["schemas"]["SweepSummary"];
             /** @description Maximum requests per second; 0: no limit. */
             target_rps: number;
+            traffic_shape: components["schemas"]["TrafficShape"];
         };
         /** @description The sidecar's state, configuration and health. */
         Status: {
