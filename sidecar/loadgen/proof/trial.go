@@ -539,6 +539,14 @@ func (t *Trial) block(order []decide.Run) decide.Block {
 	return b
 }
 
+// within is the mean of the scatter within the runs.
+func (t *Trial) within() (mean float64) {
+	for i := range t.Runs {
+		mean += t.Runs[i].Within / float64(len(t.Runs))
+	}
+	return mean
+}
+
 // look computes what the blocks show.
 func (t *Trial) look() {
 	p := t.Plan.decisions(&t.known)
@@ -550,11 +558,7 @@ func (t *Trial) look() {
 	s.Verdict, s.Succeeded = string(t.verdictOf(&d)), d.Succeeded
 	s.RunIn = t.settle()
 	if s.Detectable == nil && s.Blocks == 1 {
-		within := 0.
-		for i := range t.Runs {
-			within += t.Runs[i].Within / float64(len(t.Runs))
-		}
-		s.Detectable = t.Plan.Detectable(within, s.BlockSeconds)
+		s.Detectable = t.Plan.Detectable(t.within(), s.BlockSeconds)
 	}
 	a, b := 0, 1
 	if t.Plan.several() {

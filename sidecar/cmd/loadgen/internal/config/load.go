@@ -192,6 +192,15 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
 	c.Sweep = l.sweep(ctx, &c)
 	c.Replay, c.CheckCluster = l.grammar.Replay.File, l.grammar.Check.Cluster
+	l.takeCommand(ctx, &c)
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// takeCommand adds what the command has of its own.
+func (l *loader) takeCommand(ctx *kong.Context, c *Config) {
 	switch commandOf(ctx) {
 	case Compared:
 		c.Compare = &l.grammar.Compare
@@ -204,10 +213,6 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	case Joined:
 		c.Member = true
 	}
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
-	return &c, nil
 }
 
 // fillDuration ends a run of steps after the last one, unless duration is set.
