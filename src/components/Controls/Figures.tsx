@@ -34,13 +34,14 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
 
 /** What is sent in place of conversations about texts, and how well it agrees with its plan. */
 function trafficFigures({ state, window: { fidelity }, kv }: LaneSnapshot): Figure[] {
+  const possible = fidelity?.theoretical_hit_ratio;
   return [
     ['Traffic', state.shape.traffic],
     [
       'Tokens of the plan',
       fidelity && `${percent(fidelity.input)} of the prompts, ${percent(fidelity.output)} of the answers`,
     ],
-    ['Possible hit rate', fidelity && percent(fidelity.theoretical_hit_ratio)],
+    ...(possible === undefined ? [] : [['Possible hit rate', percent(possible)] satisfies Figure]),
     ['Share of the achievable hit rate', percent(kv.achieved_share)],
   ];
 }

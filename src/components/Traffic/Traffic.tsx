@@ -14,7 +14,7 @@ import {
 import type { Level } from '../../lib/level';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { TextField } from '../TextField';
-import { errorOf, numbers, presets, toShape, toValues, type Values } from './model';
+import { errorOf, isRecorded, numbers, presets, toShape, toValues, type Values } from './model';
 import { Preview } from './Preview';
 
 interface TrafficProps {
@@ -42,12 +42,14 @@ export function Traffic({ lane, level, shape, disabled, busy, problem, onApply }
   const [edited, setEdited] = useState<Values>();
   const values = edited ?? toValues(shape);
   const next = toShape(values);
-  const asked = useSettled(JSON.stringify({ concurrency: level, shape: next }), SETTLED);
-  const hasPlan = values.preset !== 'recorded'; // conversations about texts depend on the answers
+  const request = { concurrency: level, shape: next };
+  const key = JSON.stringify(request);
+  const isSettled = useSettled(key, SETTLED) === key;
+  const hasPlan = next !== undefined && !isRecorded(next); // conversations about texts depend on the answers
   const preview = usePolled(
-    hasPlan && next ? () => previewTraffic(client, lane, JSON.parse(asked)) : undefined,
+    hasPlan && isSettled ? () => previewTraffic(client, lane, request) : undefined,
     false,
-    `traffic of ${lane} ${asked}`
+    `traffic of ${lane} ${key}`
   );
   const isSame = JSON.stringify(next) === JSON.stringify(toShape(toValues(shape)));
   const apply = async () => {
@@ -88,7 +90,7 @@ export function Traffic({ lane, level, shape, disabled, busy, problem, onApply }
             label={numbers[name].label}
             suffix={numbers[name].unit}
             inputMode="decimal"
-            placeholder="as the shape has"
+            placeholder="preset"
             width={21}
             value={values[name] ?? ''}
             disabled={disabled}
@@ -116,7 +118,7 @@ export function Traffic({ lane, level, shape, disabled, busy, problem, onApply }
           Apply
         </Button>
       </form>
-      {hasPlan && next && <Preview of={preview} />}
+      {hasPlan && <Preview of={preview} />}
     </div>
   );
 }
