@@ -56,6 +56,7 @@ var routes = map[string]access{
 	"GET /sweeps":                  see,
 	"POST /sweeps":                 operate,
 	"POST /sweeps/outlook":         operate,
+	"POST /traffic/preview":        operate,
 	"GET /sweeps/{id}":             see,
 	"PATCH /sweeps/{id}":           operate,
 	"DELETE /sweeps/{id}":          operate,

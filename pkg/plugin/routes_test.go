@@ -72,6 +72,7 @@ var calls = map[string]struct {
 	"GET /sweeps":                  {"sweeps", "", anyRole, ""},
 	"POST /sweeps":                 {"sweeps?lane=main", `{"kind":"trial","levels":[120]}`, operators, ""},
 	"POST /sweeps/outlook":         {"sweeps/outlook?lane=main", `{"kind":"trial"}`, operators, ""},
+	"POST /traffic/preview":        {"traffic/preview?lane=main", `{"shape":{"preset":"chat"}}`, operators, ""},
 	"GET /sweeps/{id}":             {"sweeps/a1", "", anyRole, ""},
 	"PATCH /sweeps/{id}":           {"sweeps/a1", `{"state":"paused"}`, operators, ""},
 	"DELETE /sweeps/{id}":          {"sweeps/a1", "", operators, ""},

@@ -19,8 +19,8 @@ type Rates struct {
 var AllowedRates = fmt.Sprintf("a rate such as 12/s, a ramp such as 2/s..20/s/10m (within 10 minutes), "+
 	"or steps such as 2/s,4/s,8/s/5m (5 minutes each): rates of %s, times of 1s to 24h", AllowedRate)
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. The empty text is none. The error is a [*FieldError] of the field
-// rate.
+// UnmarshalText implements [encoding.TextUnmarshaler]. The empty text is none. The error is a [*FieldError] of the
+// field rate.
 func (r *Rates) UnmarshalText(text []byte) error {
 	parsed, ok := parseRates(string(text))
 	if !ok {

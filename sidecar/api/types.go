@@ -41,7 +41,7 @@ const (
 	SpeculationNotRecorded Speculation = "not_recorded" // the documents of a baseline disagree or do not name it
 )
 
-// Arrivals is the distribution of the time between two conversations that begin at a rate. The mean is the same for all.
+// Arrivals is the distribution of the time between two conversations that begin at a rate. All have the same mean.
 type Arrivals string
 
 // The distributions.
@@ -442,9 +442,10 @@ type State struct {
 	StartRate  float64        `json:"start_rate"`
 	TargetRPS  float64        `json:"target_rps"`
 
-	Arrivals    Arrivals `json:"arrivals"`
-	Burstiness  float64  `json:"burstiness"`
-	MaxInflight int      `json:"max_inflight"`
+	Arrivals     Arrivals     `json:"arrivals"`
+	Burstiness   float64      `json:"burstiness"`
+	MaxInflight  int          `json:"max_inflight"`
+	TrafficShape TrafficShape `json:"traffic_shape"`
 
 	// sweep that owns the lane; nothing else can start, change or switch the lane
 	Sweep *SweepSummary `json:"sweep,omitempty"`

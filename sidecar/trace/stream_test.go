@@ -156,7 +156,7 @@ func TestDescribe(t *testing.T) {
 	assert.InDelta(t, 0, *c.GapCV, 1e-9)
 	assert.Nil(t, c.Dispersion, "too few arrivals")
 	assert.Equal(t, 16, *c.BlockTokens)
-	assert.Equal(t, &CacheHits{Rate: 8. / 16, HitTokens: 8 * 16, PromptTokens: 16 * 16, Distinct: 8}, c.Hits)
+	assert.Equal(t, &CacheHits{Rate: 8. / 16, HitTokens: 8 * 16, PromptTokens: 16 * 16, Distinct: 8, Reused: 4}, c.Hits)
 	// After 1 2 3, 1 2 9 and 7 8, a cache of 5 blocks has 1 2 9 7 8; 1 2 3 4 finds 1 2 and leaves 7 or less of the others.
 	assert.Equal(t, 5, c.LimitedHits.Blocks)
 	assert.EqualValues(t, 6*16, c.LimitedHits.HitTokens)

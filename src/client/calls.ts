@@ -27,6 +27,8 @@ import type {
   SweepOutlook,
   SweepRequest,
   SweepState,
+  TrafficPreview,
+  TrafficPreviewRequest,
   Twin,
   TwinArrangement,
   WorkloadPatch,
@@ -35,7 +37,6 @@ import type {
 /** Starts a lane's workload. Without a concurrency it keeps the last one. */
 export const startWorkload = (client: Client, lane: string, request: StartRequest): Promise<State> =>
   client.write('POST', lanePath('/workload/start', lane), request);
-
 /** Stops a lane's workload: at once, or after the turns in flight have ended. */
 export const stopWorkload = (client: Client, lane: string, drain: boolean): Promise<State> =>
   client.write('POST', lanePath('/workload/stop', lane), { drain });
@@ -204,6 +205,10 @@ export const startSweep = (client: Client, lane: string, request: SweepRequest):
 /** Returns the difference that a trial would be able to find. It starts nothing. */
 export const readOutlook = (client: Client, lane: string, request: SweepRequest): Promise<SweepOutlook> =>
   client.write('POST', lanePath('/sweeps/outlook', lane), request);
+
+/** Returns what traffic would be. It sends nothing to the target. */
+export const previewTraffic = (client: Client, lane: string, request: TrafficPreviewRequest): Promise<TrafficPreview> =>
+  client.write('POST', lanePath('/traffic/preview', lane), request);
 
 /** Returns a sweep with its measurements so far. */
 export const readSweep = (client: Client, id: string): Promise<Sweep> => client.get(sweepPath(id));

@@ -854,7 +854,7 @@ export interface components {
             waiting?: number;
         };
         /**
-         * @description The distribution of the time between two conversations that begin at a rate. The mean is the same for all.
+         * @description The distribution of the time between two conversations that begin at a rate. All have the same mean.
          *     - `constant`: equal intervals
          *     - `poisson`: exponential: each moment is as likely as any other
          *     - `gamma`: burstier than poisson below a burstiness of 1, more regular above
@@ -2510,6 +2510,7 @@ export interface components {
             sweep?: components["schemas"]["SweepSummary"];
             /** @description Maximum requests per second; 0: no limit. */
             target_rps: number;
+            traffic_shape: components["schemas"]["TrafficShape"];
         };
         /** @description The sidecar's state, configuration and health. */
         Status: {

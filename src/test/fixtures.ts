@@ -56,6 +56,7 @@ export function state(change: Partial<State> = {}): State {
     arrivals: 'poisson',
     burstiness: 1,
     max_inflight: 1000,
+    traffic_shape: {},
     ...change,
   };
 }

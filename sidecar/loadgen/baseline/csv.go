@@ -23,8 +23,8 @@ import (
 // in any order. concurrency and mode are required. Optional are speculation, n, measured (RFC 3339), the columns of the
 // recorded tables, gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, acceptance_rate_pct, tokens_per_step,
 // gpu_memory_bytes and achieved_share, and the columns of the cluster's figures, from queue_ms to inflight_skew.
-// Latencies are in milliseconds, hit and acceptance rates in per cent. An empty field was not recorded. Rows without a speculation take
-// the metadata's, else not_recorded.
+// Latencies are in milliseconds, hit and acceptance rates in per cent. An empty field was not recorded. Rows without a
+// speculation take the metadata's, else not_recorded.
 //
 // A header with tabs makes it a table of tab-separated values. One with the column side is the table of a report (times
 // in seconds, ratios from 0 to 1), of which the rows with their intervals are read, and not the comparison.

@@ -257,7 +257,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
 		TargetRPS: l.settings.TargetRPS, Arrivals: l.settings.Arrivals, Burstiness: l.settings.Burstiness,
-		MaxInflight: l.settings.MaxInflight,
+		MaxInflight: l.settings.MaxInflight, TrafficShape: l.settings.TrafficShape,
 	}
 	if l.doubt.text() == "" {
 		s.Caches = l.beginning.caches(l.corpus.Length)

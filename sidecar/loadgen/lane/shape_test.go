@@ -18,6 +18,7 @@ func TestShapeHasEverySettingOfTheLoad(t *testing.T) {
 	besides := map[string]string{
 		"Level":        "it is the level of a row",
 		"Arrivals":     "they are of a rate",
+		"Ramp":         "it is of a rate",
 		"Burstiness":   "it is of a rate",
 		"MaxInflight":  "it is of a rate, and what it drops is counted",
 		"TrafficShape": "others have no effect with it, so it is changed at the end",

@@ -221,8 +221,8 @@ func (c *Capacity) rows() (all []row, below string) {
 	return all, below
 }
 
-// overloadedBy is the factor over an SLO that the times of a span count as which did not keep up with its rate. They grow
-// for as long as it runs.
+// overloadedBy is the factor over an SLO that the times of a span count as which did not keep up with its rate. They
+// grow for as long as it runs.
 const overloadedBy = 4
 
 // judge compares the spans of a level in one mode with the SLOs.

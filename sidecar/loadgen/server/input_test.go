@@ -34,7 +34,7 @@ func TestBadInput(t *testing.T) {
 		{"POST /workload/start", `{"concurrency":1} {"concurrency":2}`, "", "", true},
 		{"POST /workload/stop", `{"drain":true}}`, "", "", true},
 		// fields
-		{"PATCH /workload", `{"turns":{"min":1,"max":2,"mean":1}}`, "mean", "only concurrency, turns, turns.min, turns.max, max_tokens, openings, start_rate, target_rps, shape, shape.preset, " +
+		{"PATCH /workload", `{"turns":{"min":1,"max":2,"mean":1}}`, "mean", "only concurrency, ramp, ramp.from, ramp.seconds, turns, turns.min, turns.max, max_tokens, openings, start_rate, target_rps, shape, shape.preset, " +
 			"shape.groups, shape.prefix_tokens, shape.suffix_tokens, shape.answer_tokens, shape.zipf, shape.turns, " +
 			"shape.context_tokens, shape.mix, arrivals, burstiness, max_inflight", false},
 		{"POST /workload/start", `{"concurrency":"5"}`, "concurrency", "a whole number, or a rate such as 12/s", false},
@@ -52,7 +52,7 @@ func TestBadInput(t *testing.T) {
 		{"PATCH /settings", `{"slider":{"min":9,"max":3,"increment":1}}`, "slider.min", "less than 3 (slider.max)", true},
 		{"PATCH /settings", `{"title":"` + strings.Repeat("ü", 201) + `"}`, "title", "at most 200 characters", false},
 		// sweeps
-		{"POST /sweeps", `{"kind":"trial","level":60}`, "level", "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up, span, snapshots, resolution, max_time, together, caches, slo, slo.ttft, slo.tpot, seed, like, like.id, like.modes, like.levels, like.span, like.together, like.workload, like.variances, like.block_seconds", false},
+		{"POST /sweeps", `{"kind":"trial","level":60}`, "level", "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up, span, snapshots, by, resolution, max_time, together, caches, slo, slo.ttft, slo.tpot, seed, like, like.id, like.modes, like.levels, like.span, like.together, like.workload, like.variances, like.block_seconds", false},
 		{"POST /sweeps", `{"kind":"sweep","levels":60}`, "levels", "a list", false},
 		{"POST /sweeps", `{"kind":"trial","seed":5}`, "seed", "a whole number in quotes", false},
 		{"POST /sweeps", `{"kind":"trial","seed":"five"}`, "seed", "a whole number in quotes", false},

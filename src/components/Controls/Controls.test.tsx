@@ -120,7 +120,7 @@ describe('the user', () => {
         'Target 12/s',
         'Sent late by 0.7 ms (p99 1.8 ms, 0.0 % above 50 ms)',
         'Dropped 1,200',
-        'Turns in flight up to 1,000',
+        'Most turns in flight up to 1,000',
       ])
     );
     expect(figures().join()).not.toContain('Start rate');
@@ -576,7 +576,7 @@ describe('more settings', () => {
     expect(screen.queryByRole('textbox', { name: 'Burstiness' })).not.toBeInTheDocument();
     await userEvent.click(screen.getByRole('radio', { name: 'Gamma' }));
     await enter('Burstiness', '0.5');
-    await enter('Turns in flight', '200');
+    await enter('Most turns in flight', '200');
     await userEvent.click(button('Apply'));
     expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', {
       arrivals: 'gamma',

@@ -28,6 +28,20 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
     ['Speculation', state && servedSpeculation(state.speculation, state.driver)],
     ['Waiting for first token', lane && waiting(lane)],
     ...(lane && kindOf(lane.state.concurrency.target) === 'rate' ? rateFigures(lane) : []),
+    ...(lane?.state.shape.traffic ? trafficFigures(lane) : []),
+  ];
+}
+
+/** What is sent in place of conversations about texts, and how well it agrees with its plan. */
+function trafficFigures({ state, window: { fidelity }, kv }: LaneSnapshot): Figure[] {
+  return [
+    ['Traffic', state.shape.traffic],
+    [
+      'Tokens of the plan',
+      fidelity && `${percent(fidelity.input)} of the prompts, ${percent(fidelity.output)} of the answers`,
+    ],
+    ['Possible hit rate', fidelity && percent(fidelity.theoretical_hit_ratio)],
+    ['Share of the achievable hit rate', percent(kv.achieved_share)],
   ];
 }
 
@@ -58,13 +72,16 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
   const { shape, concurrency, start_rate, target_rps, max_inflight } = lane.state;
   const { min, max } = shape.turns;
   const { openings, start_rate: rate, target_rps: cap } = workloadSettings;
-  const figures: Figure[] = [
+  const texts: Figure[] = [
     ['Turns', min === max ? String(min) : `${min}–${max}`],
     [openings.label, shape.openings === 0 ? openings.zero : number(shape.openings)],
     [
       workloadSettings.opening_tokens.label,
       shape.opening_tokens === undefined ? '3,500–4,000 tokens' : `${number(shape.opening_tokens)} tokens`,
     ],
+  ];
+  const figures: Figure[] = [
+    ...(shape.traffic ? [] : texts),
     [workloadSettings.max_tokens.label, `${number(shape.max_tokens)} tokens`],
   ];
   return kindOf(concurrency.target) === 'rate'

@@ -8,14 +8,16 @@ import {
   useClient,
   type Live,
   type ModeRequest,
+  type WorkloadPatch,
 } from '../../client';
 import { arrivalOf, lastKnown, type Known } from '../../lib/known';
-import type { LevelKind } from '../../lib/level';
+import type { Level, LevelKind } from '../../lib/level';
 import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { stylesOf, WRAP } from '../../lib/styles';
 import { useStable } from '../../lib/useStable';
 import { useConfirm } from '../Confirm';
 import { Fold } from '../Fold';
+import { isOfShape, isRecorded, Traffic } from '../Traffic';
 import { ActionFailure } from './ActionFailure';
 import { AskMode, isAsked } from './AskMode';
 import { Buttons, type Command } from './Buttons';
@@ -37,6 +39,9 @@ interface OperateProps {
   /** Omits Start, Stop and Drain, where another part of the page has them. */
   bare?: boolean;
 }
+
+/** Whether a form shows a problem at one of its fields. */
+const hasField = (path: string | undefined) => fieldOf(path) !== undefined || isOfShape(path);
 
 /** The buttons that no other part of the page has. */
 const BARE: Command[] = ['measure'];
@@ -95,7 +100,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
       {confirm.dialog}
       <ActionFailure action={command} titles={failures} />
       {/* A problem with a field is shown at the field. */}
-      {!fieldOf(adjustment.failure?.problem.field) && <ActionFailure action={adjustment} titles={failures} />}
+      {!hasField(adjustment.failure?.problem.field) && <ActionFailure action={adjustment} titles={failures} />}
       <div className={styles.row}>
         {!bare && buttons}
         {known && !sweep && (
@@ -123,14 +128,14 @@ export function Operate({ live, lane, bare }: OperateProps) {
         />
       )}
       {known && <Modes known={known} lane={lane} disabled={disabled} command={command} />}
-      {known?.lane.state.shape.openings !== undefined && !sweep && (
+      {known?.lane.state.shape.openings !== undefined && !known.lane.state.shape.traffic && !sweep && (
         <Openings
           value={known.lane.state.shape.openings}
           disabled={disabled || adjustment.busy === 'workload'}
           onChange={open}
         />
       )}
-      {known && !sweep && <More known={known} lane={lane} disabled={disabled} adjustment={adjustment} />}
+      {known && !sweep && <More {...{ known, lane, disabled, adjustment }} level={draft.value} />}
     </>
   );
 }
@@ -188,18 +193,34 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
   );
 }
 
-function More({ known, lane, disabled, adjustment }: PartProps & { adjustment: Action }) {
+interface MoreProps extends PartProps {
+  adjustment: Action;
+  /** The level on the slider. */
+  level: Level;
+}
+
+/** What conversations send, and the remaining settings. */
+function More({ known, lane, disabled, adjustment, level }: MoreProps) {
   const client = useClient();
+  const { state } = known.lane;
+  const form = {
+    disabled,
+    busy: adjustment.busy === 'workload',
+    problem: adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined,
+    onApply: (patch: WorkloadPatch) => adjustment.run('workload', () => patchWorkload(client, lane, patch)),
+  };
+  const isTrace = isRecorded(state.traffic_shape) && state.shape.traffic !== undefined;
   return (
-    <Fold label="More">
-      <WorkloadForm
-        state={known.lane.state}
-        disabled={disabled}
-        busy={adjustment.busy === 'workload'}
-        problem={adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined}
-        onApply={(patch) => adjustment.run('workload', () => patchWorkload(client, lane, patch))}
-      />
-    </Fold>
+    <>
+      {!isTrace && (
+        <Fold label="Traffic">
+          <Traffic lane={lane} level={level} shape={state.traffic_shape} {...form} />
+        </Fold>
+      )}
+      <Fold label="More">
+        <WorkloadForm state={state} {...form} />
+      </Fold>
+    </>
   );
 }
 

@@ -53,11 +53,17 @@ export const arrivals: Array<{ value: Arrivals; label: string; description: stri
   { value: 'gamma', label: 'Gamma', description: 'In bursts below a burstiness of 1, more regular above' },
 ];
 
+/** The settings of conversations about texts, which planned traffic does not have. */
+const ofTexts: FieldName[] = ['turns.min', 'turns.max', 'openings'];
+
 /** Returns the fields that have an effect on the load. */
-export function fieldsOf({ concurrency }: State, values: Values): FieldInfo[] {
+export function fieldsOf({ concurrency, shape }: State, values: Values): FieldInfo[] {
   const kind = kindOf(concurrency.target);
   return fields.filter(
-    ({ path }) => (kinds[path] ?? kind) === kind && (path !== 'burstiness' || values.arrivals === 'gamma')
+    ({ path }) =>
+      (kinds[path] ?? kind) === kind &&
+      (path !== 'burstiness' || values.arrivals === 'gamma') &&
+      !(shape.traffic && ofTexts.includes(path))
   );
 }
 

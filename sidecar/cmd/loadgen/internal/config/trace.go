@@ -27,7 +27,8 @@ func (t *Trace) check() error {
 // checkTraffic refuses a selection of nothing, and a trace with a shape.
 func (c *Config) checkTraffic() error {
 	if len(c.Traffic.Files) > 0 && !c.TrafficShape.Recorded() {
-		return api.Refuse("shape.preset", c.TrafficShape.Preset, "leave it out with a trace (--trace), which is traffic itself")
+		return api.Refuse("shape.preset", c.TrafficShape.Preset,
+			"leave it out with a trace (--trace), which is itself traffic")
 	}
 	return c.Traffic.Selection(0).Check()
 }

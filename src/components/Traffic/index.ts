@@ -1,0 +1,2 @@
+export { isOfShape, isRecorded } from './model';
+export { Traffic } from './Traffic';
