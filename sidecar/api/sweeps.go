@@ -307,6 +307,11 @@ func (r SweepRequest) ByRate() bool {
 	return len(r.Levels) > 0 && r.Levels[0].Kind == Rate
 }
 
+var levelsBy = map[CapacityBy]string{
+	CapacityByConversations: "numbers of conversations, such as 20, as by is conversations",
+	CapacityByRate:          "rates, such as 2/s, as by is rate",
+}
+
 // checkBy checks that levels and resolution are of what a capacity search searches.
 func (r SweepRequest) checkBy() error {
 	if r.By != nil {
@@ -315,7 +320,7 @@ func (r SweepRequest) checkBy() error {
 		}
 		for _, level := range r.Levels {
 			if (level.Kind == Rate) != r.ByRate() {
-				return Refuse("levels", level, "as by says: "+string(*r.By))
+				return Refuse("levels", level, levelsBy[*r.By])
 			}
 		}
 	}

@@ -48,7 +48,7 @@ func TestSweepRequestCheck(t *testing.T) {
 		`{"kind":"sweep","levels":["0/s"]}`:                                                 "levels: 0/s is not allowed: more than 0/s, up to 10000/s",
 		`{"kind":"sweep","by":"rate"}`:                                                      `by: "rate" is not allowed: only a capacity search has this field`,
 		`{"kind":"capacity","by":"users"}`:                                                  `by: "users" is not allowed: one of conversations, rate`,
-		`{"kind":"capacity","by":"rate","levels":[20,40]}`:                                  "levels: 20 is not allowed: as by says: rate",
+		`{"kind":"capacity","by":"rate","levels":[20,40]}`:                                  "levels: 20 is not allowed: rates, such as 2/s, as by is rate",
 		`{"kind":"capacity","levels":[20,40],"resolution":0.5}`:                             "resolution: 0.5 is not allowed: a whole number of conversations",
 		`{"kind":"capacity","levels":` + many(40) + `,"modes":[` + kv + `],"resolution":1}`: "",
 

@@ -730,7 +730,7 @@ func (r *Reader) fits(record *Record) *api.FieldError {
 				(r.latest-record.moment)/1000))
 	case forward && record.moment < r.latest:
 		return refuse(field, fmt.Sprintf("%.3f ms", record.moment), fmt.Sprintf("%.3f ms or more: times go back from "+
-			"an earlier line, which only --disorder allows", r.latest))
+			"an earlier line", r.latest))
 	}
 	return nil
 }

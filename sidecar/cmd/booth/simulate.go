@@ -64,7 +64,7 @@ type simulateCmd struct {
 	QuestionTokensCV   *float64       `group:"Workload" name:"question-tokens-cv" placeholder:"CV"`
 	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME"`
 	StartRate          *float64       `group:"Workload" placeholder:"RATE"`
-	Arrivals           *api.Arrivals  `group:"Workload" placeholder:"KIND" help:"How conversations come at a rate: constant, poisson, or in bursts (gamma). Default: poisson."`
+	Arrivals           *api.Arrivals  `group:"Workload" placeholder:"KIND" help:"Default: poisson."`
 	Burstiness         *float64       `group:"Workload" placeholder:"SHAPE"`
 	MaxInflight        *int           `group:"Workload" placeholder:"N"`
 

@@ -282,6 +282,9 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 		return nil, err
 	}
 	events = slices.DeleteFunc(events, func(v api.Event) bool { return v.Time.Before(e.begun.Round(0).Add(-time.Second)) })
+	if i := slices.IndexFunc(events, e.beforeRun); i >= 0 { // newest first
+		events = events[:i]
+	}
 	slices.Reverse(events)
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Ended{
@@ -322,6 +325,9 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	}
 	return b.Run(whole, conditions, notes...), nil
 }
+
+// beforeRun reports whether an event is the stop of an earlier run.
+func (e *endOf) beforeRun(v api.Event) bool { return v.Kind == api.EventStop && v.Time.Before(e.begun.Round(0)) }
 
 // verdict returns the error that a run with this report ends with. It is nil if the run succeeded or
 // if no end or output was configured.

@@ -238,8 +238,16 @@ func described(d *trace.Distribution) string {
 	if d == nil {
 		return unknown
 	}
-	return fmt.Sprintf("mean %.1f, p50 %s, p95 %s, max %s", d.Mean, grouped(int64(d.P50)), grouped(int64(d.P95)),
+	return fmt.Sprintf("mean %s, p50 %s, p95 %s, max %s", groupedTenths(d.Mean), grouped(int64(d.P50)), grouped(int64(d.P95)),
 		grouped(int64(d.Max)))
+}
+
+// groupedTenths returns a positive number with a decimal and separators of thousands.
+func groupedTenths(v float64) string {
+	text := strconv.FormatFloat(v, 'f', 1, 64)
+	whole, tenth, _ := strings.Cut(text, ".")
+	n, _ := strconv.ParseInt(whole, 10, 64) // digits only
+	return grouped(n) + "." + tenth
 }
 
 // grouped returns a number with separators of thousands.

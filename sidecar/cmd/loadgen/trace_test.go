@@ -20,7 +20,7 @@ func TestTraceOfTwoTurns(t *testing.T) {
 	assert.Empty(t, stderr)
 	for _, line := range []string{
 		"form +mooncake", "requests +80 in 80 lines", "sessions +none in the trace", `duration +785\.0 s`,
-		`rate +0\.101 requests/s`, `tokens in +mean 1280\.0, p50 1,024, p95 1,536, max 1,536`,
+		`rate +0\.101 requests/s`, `tokens in +mean 1,280\.0, p50 1,024, p95 1,536, max 1,536`,
 		`tokens out +mean 10\.0, p50 10, p95 10, max 10`, "block size +512 tokens",
 		`hit rate +40\.0 % with an unlimited cache, which needs 120 blocks \(61,440 tokens\)`,
 		` +40\.0 % with one cache of 2 blocks \(1,024 tokens\)`,

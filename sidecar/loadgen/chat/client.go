@@ -272,7 +272,7 @@ func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Resu
 	} else {
 		s.read(limited, c.opts, res)
 	}
-	r := s.result(ctx, requested{c.base.JoinPath(api.ChatPath).Path, c.Model()})
+	r := s.result(ctx, requested{c.base.JoinPath(api.ChatPath).Path, cmp.Or(s.req.Model, c.Model())})
 	c.nameField(r.Err)
 	return r
 }

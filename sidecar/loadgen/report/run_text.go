@@ -127,21 +127,21 @@ func (r *Run) arrivalLines() (lines []string) {
 	return lines
 }
 
-// fidelityLines describes how the turns agree with the trace that they replay.
+// fidelityLines describes how the turns agree with the trace that they replay, or with the plan of their shape.
 func (r *Run) fidelityLines() (lines []string) {
 	f := r.Fidelity
 	if f == nil {
 		return nil
 	}
 	if b := f.Behind; b != nil {
-		lines = append(lines, fmt.Sprintf("turns with a time in it were sent %s after it (p50; p99 %s), also where the turn "+
-			"before had not ended", inMilliseconds(b.P50), inMilliseconds(b.P99)))
+		lines = append(lines, fmt.Sprintf("turns with a planned time were sent %s after it (p50; p99 %s), including the wait for "+
+			"the turn before", inMilliseconds(b.P50), inMilliseconds(b.P99)))
 	}
 	if f.Input != nil {
-		lines = append(lines, share100(*f.Input)+" of its input tokens")
+		lines = append(lines, share100(*f.Input)+" of the planned input tokens")
 	}
 	if f.Output != nil {
-		lines = append(lines, share100(*f.Output)+" of its output tokens")
+		lines = append(lines, share100(*f.Output)+" of the planned output tokens")
 	}
 	if f.TheoreticalHitRatio != nil {
 		lines = append(lines, fmt.Sprintf("one unlimited cache for all requests would have a hit rate of %s",
@@ -159,7 +159,7 @@ func (r *Run) details() (s Section) {
 		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
 	}
 	s.add("Arrivals", r.arrivalLines()...)
-	s.add("Trace", r.fidelityLines()...)
+	s.add("Traffic", r.fidelityLines()...)
 	if r.Turns.OK > 0 {
 		s.add("Caches", r.cacheLine())
 		s.add("Tokens", r.tokenLine())
@@ -283,7 +283,9 @@ func (r *Run) clientLine() string {
 func (r *Run) baselineLines() []string {
 	c := r.Baseline
 	switch {
-	case c == nil || c.N == 0:
+	case c == nil:
+		return []string{"not compared: the load had stopped before the summary"}
+	case c.N == 0:
 		return []string{"not compared: there were no counted turns when the run ended"}
 	case len(c.Columns) == 0:
 		return []string{c.Title + ": not compared, it has no results yet"}

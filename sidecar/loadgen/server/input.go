@@ -113,7 +113,7 @@ func kindOf(field string, t reflect.Type) string {
 
 func kindName(t reflect.Type) string {
 	if t == reflect.TypeFor[api.Level]() {
-		return "a whole number"
+		return "a whole number, or a rate such as 12/s"
 	}
 	switch t.Kind() {
 	case reflect.Bool:

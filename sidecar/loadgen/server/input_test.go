@@ -37,8 +37,8 @@ func TestBadInput(t *testing.T) {
 		{"PATCH /workload", `{"turns":{"min":1,"max":2,"mean":1}}`, "mean", "only concurrency, ramp, ramp.from, ramp.seconds, turns, turns.min, turns.max, max_tokens, openings, start_rate, target_rps, shape, shape.preset, " +
 			"shape.groups, shape.prefix_tokens, shape.suffix_tokens, shape.answer_tokens, shape.zipf, shape.turns, " +
 			"shape.context_tokens, shape.mix, arrivals, burstiness, max_inflight", false},
-		{"POST /workload/start", `{"concurrency":"5"}`, "concurrency", "a whole number", false},
-		{"POST /workload/start", `{"concurrency":1.5}`, "concurrency", "a whole number", false},
+		{"POST /workload/start", `{"concurrency":"5"}`, "concurrency", "a whole number, or a rate such as 12/s", false},
+		{"POST /workload/start", `{"concurrency":1.5}`, "concurrency", "a whole number, or a rate such as 12/s", false},
 		{"POST /workload/start", `{"concurrency":1e30}`, "concurrency", "1 to 100000", false},
 		{"POST /workload/stop", `{"drain":1}`, "drain", "true or false", false},
 		{"PATCH /settings", `{"title":1}`, "title", "a string", false},

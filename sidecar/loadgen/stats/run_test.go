@@ -144,6 +144,9 @@ func TestCutTurnsCountAsAtLeastAsLong(t *testing.T) {
 		if ttft > 0 {
 			turn.TTFT, turn.Latency = &ttft, new(ended-sent)
 		}
+		if status == api.TurnOK {
+			turn.Late = new(.01)
+		}
 		turns = append(turns, turn)
 	}
 	for i := range 16 {
@@ -160,6 +163,7 @@ func TestCutTurnsCountAsAtLeastAsLong(t *testing.T) {
 	assert.Equal(t, []string{"p95", "p99", "mean"}, ttft.AtLeast)
 	assert.Equal(t, []int{19, 2}, []int{latency.N, latency.Cut})
 	assert.Equal(t, []string{"p95", "p99", "mean"}, latency.AtLeast)
+	assert.InDelta(t, .01, latency.Late.P95, .002, "the lateness of cut turns is not known")
 	assert.InDelta(t, 16./20, whole.Window.RequestsPerSecond, 1e-9)
 	assert.Equal(t, 1, whole.TTFTByTurn[0].Cut)
 }

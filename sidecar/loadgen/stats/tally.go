@@ -92,6 +92,8 @@ func (t *tally) addCut(one *workload.Outcome, elapsed float64) {
 	t.byTurn[turnIndex(one.Number)].ttft = append(t.byTurn[turnIndex(one.Number)].ttft, one.TTFT)
 	t.times[api.TimeLatency].add(batch, elapsed)
 	t.cuts[api.TimeLatency].add(elapsed)
+	t.onTime[api.TimeTTFT] = append(t.onTime[api.TimeTTFT], one.TTFT)
+	t.onTime[api.TimeLatency] = append(t.onTime[api.TimeLatency], elapsed)
 }
 
 func (t *tally) addWhole(one *workload.Outcome) {
@@ -166,7 +168,9 @@ func (t *tally) report() Report {
 		if i == api.TimeTTFT {
 			t.times[i].addMean(q, r.Batched)
 		}
-		q.Late = lateShare(q, t.onTime[i])
+		if len(t.late) > 0 {
+			q.Late = lateShare(q, t.onTime[i])
+		}
 		q.Unknown = t.unknown[i]
 		if r.HeldBack = HeldBack(t.inBursts, r.OK); r.HeldBack && (i == api.TimeTPOT || i == api.TimeITL) {
 			*q = api.Quantiles{Unknown: r.OK}
@@ -238,8 +242,8 @@ func (f *fidelity) report() *api.Fidelity {
 	return &r
 }
 
-// lateShare compares figures with those of the times that all turns had without their lateness; nil where no turn has
-// an intended moment.
+// lateShare compares figures with those of the times that all turns had without their lateness, which of cut turns is
+// not known; nil without such times.
 func lateShare(q *api.Quantiles, onTime []float64) *api.LateShare {
 	without := Summarize(onTime)
 	if without.N == 0 || q.P50 == nil {

@@ -111,7 +111,8 @@ Exit codes: 0 success; 1 the file could not be read completely or a report could
 `
 
 const besidesTrace = `
-It also takes --output json, or files of that name's ending, and --seed.
+It also takes --output json, or files of that name's ending, --trace-from, --trace-to, --trace-sessions,
+--trace-speed, --trace-skip-invalid and --seed, as a run of the trace.
 
 Exit codes: 0 success; 1 a report could not be written; 2 invalid configuration, or a file that is not
 usable as a trace.
