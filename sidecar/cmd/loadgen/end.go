@@ -327,7 +327,9 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 }
 
 // beforeRun reports whether an event is the stop of an earlier run.
-func (e *endOf) beforeRun(v api.Event) bool { return v.Kind == api.EventStop && v.Time.Before(e.begun.Round(0)) }
+func (e *endOf) beforeRun(v api.Event) bool {
+	return v.Kind == api.EventStop && v.Time.Before(e.begun.Round(0))
+}
 
 // verdict returns the error that a run with this report ends with. It is nil if the run succeeded or
 // if no end or output was configured.

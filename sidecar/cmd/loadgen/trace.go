@@ -238,8 +238,8 @@ func described(d *trace.Distribution) string {
 	if d == nil {
 		return unknown
 	}
-	return fmt.Sprintf("mean %s, p50 %s, p95 %s, max %s", groupedTenths(d.Mean), grouped(int64(d.P50)), grouped(int64(d.P95)),
-		grouped(int64(d.Max)))
+	return fmt.Sprintf("mean %s, p50 %s, p95 %s, max %s", groupedTenths(d.Mean), grouped(int64(d.P50)),
+		grouped(int64(d.P95)), grouped(int64(d.Max)))
 }
 
 // groupedTenths returns a positive number with a decimal and separators of thousands.

@@ -320,3 +320,9 @@ func TestCancelled(t *testing.T) {
 		assert.True(t, r.Cancelled && r.Err == nil, outcome(r))
 	}
 }
+
+func TestMissingModelIsThatOfTheRequest(t *testing.T) {
+	s := serve(t, always(withLength(404, "", `{"message":"Model not found"}`)))
+	r := clientOf(t, s.url).Do(t.Context(), Request{ID: "c-1", Model: "adapter", Messages: hello(), MaxTokens: 20})
+	wantError(t, r.Err, api.ErrorHTTP4xx, `no model "adapter" (404)`)
+}

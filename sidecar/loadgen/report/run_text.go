@@ -134,8 +134,8 @@ func (r *Run) fidelityLines() (lines []string) {
 		return nil
 	}
 	if b := f.Behind; b != nil {
-		lines = append(lines, fmt.Sprintf("turns with a planned time were sent %s after it (p50; p99 %s), including the wait for "+
-			"the turn before", inMilliseconds(b.P50), inMilliseconds(b.P99)))
+		lines = append(lines, fmt.Sprintf("turns with a planned time were sent %s after it (p50; p99 %s), including the "+
+			"wait for the turn before", inMilliseconds(b.P50), inMilliseconds(b.P99)))
 	}
 	if f.Input != nil {
 		lines = append(lines, share100(*f.Input)+" of the planned input tokens")

@@ -35,17 +35,7 @@ func (r *Results) stateWords(some bool) []string {
 	run := r.Sweep
 	nothing := ""
 	if !some {
-		what := "the first measurement is still running"
-		if run.State.Ended() {
-			what = "no measurement was completed"
-		}
-		if t := run.Trial; t != nil && run.Progress.Spans > 0 {
-			what = fmt.Sprintf("%d of the %d blocks before the first look are complete", t.Blocks, cmp.Or(t.FirstLook, 2))
-		}
-		nothing = "No results yet: " + what + "."
-		if run.State.Ended() {
-			nothing = "Nothing was measured: " + what + "."
-		}
+		nothing = nothingFound(run)
 	}
 	by, because, state := "", "", ""
 	switch reason := strings.TrimRight(run.Reason, "."); {
@@ -67,6 +57,24 @@ func (r *Results) stateWords(some bool) []string {
 		state = "Failed" + by + ", with " + run.Unfinished + " measured" + because + "."
 	}
 	return slices.DeleteFunc([]string{nothing, state, spoiling(run)}, func(s string) bool { return s == "" })
+}
+
+// nothingFound describes a sweep without findings.
+func nothingFound(run *proof.Run) string {
+	what := "the first measurement is still running"
+	if run.State.Ended() {
+		what = "no measurement was completed"
+	}
+	if t := run.Trial; t != nil && run.Progress.Spans > 0 {
+		what = fmt.Sprintf("%d of the %d blocks before the first look are complete", t.Blocks, cmp.Or(t.FirstLook, 2))
+	}
+	if run.Request.Kind == api.SweepCapacity && run.Progress.Spans > 0 {
+		return "No capacity is known: no level has been measured until its verdict was certain enough."
+	}
+	if run.State.Ended() {
+		return "Nothing was measured: " + what + "."
+	}
+	return "No results yet: " + what + "."
 }
 
 // spoiling returns the reason why several spans in a row of a sweep in progress do not count. It is empty if the latest
