@@ -88,9 +88,9 @@ func positive(n int) string {
 	return strconv.Itoa(n)
 }
 
-// workload describes the known settings of the conversations. It is empty if the number of turns is not known.
+// workload describes the known settings of the conversations. It is empty if neither turns nor traffic are known.
 func workload(w *api.WorkloadShape) string {
-	if w == nil || w.Turns.Max <= 0 {
+	if w == nil || w.Turns.Max <= 0 && w.Traffic == "" {
 		return ""
 	}
 	turns := strconv.Itoa(w.Turns.Min)

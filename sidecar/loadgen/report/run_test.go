@@ -183,6 +183,15 @@ func TestRunInBursts(t *testing.T) {
 	assert.NotNil(t, few.Series[30].TPOTP50)
 }
 
+// The summary names what was sent and how it came, also where no turn has planned tokens.
+func TestTrafficOfARun(t *testing.T) {
+	r := reported(t, some(), nil)
+	r.Workload.Arrivals, r.Workload.Traffic = "gamma, burstiness 0.5", "shape prefix (groups 600); answers limited"
+	out := text(t, r)
+	assert.Contains(t, out, "gamma, burstiness 0.5\n")
+	assert.Contains(t, out, "shape prefix (groups 600); answers limited\n")
+}
+
 // The summary has what the cluster reported: workers and their number over time, the queue, hits by source, and the
 // events. What was not known is not 0.
 func TestClusterOfARun(t *testing.T) {

@@ -116,6 +116,9 @@ func (r *Run) cutLine() []string {
 
 // arrivalLines describes how the arrivals at a rate were kept to.
 func (r *Run) arrivalLines() (lines []string) {
+	if r.Workload.Arrivals != "" {
+		lines = append(lines, r.Workload.Arrivals)
+	}
 	if l := r.Late; l != nil {
 		lines = append(lines, fmt.Sprintf("turns were sent %s after their intended moment (p50; p99 %s), %s of them more "+
 			"than 50 ms; TTFT and latency contain it", inMilliseconds(l.P50), inMilliseconds(l.P99), share100(l.Above)))
@@ -129,9 +132,12 @@ func (r *Run) arrivalLines() (lines []string) {
 
 // fidelityLines describes how the turns agree with the trace that they replay, or with the plan of their shape.
 func (r *Run) fidelityLines() (lines []string) {
+	if r.Workload.Traffic != "" {
+		lines = append(lines, r.Workload.Traffic)
+	}
 	f := r.Fidelity
 	if f == nil {
-		return nil
+		return lines
 	}
 	if b := f.Behind; b != nil {
 		lines = append(lines, fmt.Sprintf("turns with a planned time were sent %s after it (p50; p99 %s), including the "+
