@@ -211,14 +211,9 @@ func (w *Workload) pauseBefore(c *Conversation, n int, ended time.Time) time.Dur
 		return w.settings.ThinkTime
 	}
 	c.scheduled = time.Time{}
-	turn, speed := &c.plan.Turns[n-1], w.plan.speed(w.settings.Level)
-	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) / speed) }
-	switch {
-	case turn.At > 0:
-		c.scheduled = c.origin.Add(scaled(turn.At))
-		return max(0, c.scheduled.Sub(ended))
-	case turn.Think < 0:
-		return w.settings.ThinkTime
+	turn := c.plan.Turns[n-1].AtSpeed(w.plan.speed(w.settings.Level))
+	if turn.At > 0 {
+		c.scheduled = c.origin.Add(turn.At)
 	}
-	return scaled(turn.Think)
+	return turn.Pause(ended.Sub(c.origin), w.settings.ThinkTime)
 }

@@ -131,6 +131,18 @@ func (t *Turn) Pause(ended, think time.Duration) time.Duration {
 	return t.Think
 }
 
+// AtSpeed returns the turn with its times at a multiple of their speed.
+func (t Turn) AtSpeed(speed float64) Turn {
+	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) / speed) }
+	if t.At > 0 {
+		t.At = max(1, scaled(t.At)) // 0 would mean none
+	}
+	if t.Think > 0 {
+		t.Think = scaled(t.Think)
+	}
+	return t
+}
+
 // timed is a conversation in progress with the moment of its next turn, or of its end.
 type timed struct {
 	*Dialog[uint64]
