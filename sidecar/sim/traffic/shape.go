@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -27,8 +28,8 @@ type part struct {
 	preset
 	api.ShapePart
 	number     uint64
-	share      float64   // of all conversations
-	popularity []float64 // of the groups, cumulative
+	share      float64          // of all conversations
+	popularity func() []float64 // of the groups, cumulative; computed at the first draw, since checks need none
 }
 
 // Draws of a seed, besides those of package draw for a conversation, which are 0 and 1.
@@ -61,7 +62,7 @@ func NewShape(s api.TrafficShape, seed uint64, modelTokens int) (*Shape, error) 
 		if err := one.checkContext(s, source.limit); err != nil {
 			return nil, err
 		}
-		one.popularity = zipf(one.groups, one.zipf)
+		one.popularity = sync.OnceValue(func() []float64 { return zipf(one.groups, one.zipf) })
 		source.parts = append(source.parts, one)
 		source.sum += p.Weight
 	}
@@ -194,8 +195,8 @@ func (d *drawing) shared() (messages []Message, name string) {
 	if p.groups == 0 {
 		return nil, ""
 	}
-	at := d.random.Float64() * p.popularity[len(p.popularity)-1]
-	group, _ := slices.BinarySearch(p.popularity, at)
+	popularity := p.popularity()
+	group, _ := slices.BinarySearch(popularity, d.random.Float64()*popularity[len(popularity)-1])
 	group = min(group, p.groups-1)
 	tokens := p.prefix.draw(draw.Random(d.shape.seed, uint64(group), drawGroup, p.number))
 	d.tokens += tokens
