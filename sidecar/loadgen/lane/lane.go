@@ -545,13 +545,7 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	ctx, cancel := context.WithCancel(l.ctx)
 	settings, texts := l.settings, l.corpus
 	o := &observer{lane: l, opening: func(d workload.Draw) int64 {
-		if l.opts.Plan != nil {
-			return l.opts.Plan.Opening(d.Number)
-		}
-		if !settings.TrafficShape.Recorded() {
-			return d.Number // what conversations share is not known
-		}
-		return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, settings, texts)
+		return l.openingWith(d, settings, texts)
 	}}
 	o.observe(span)
 	turns := l.opts.Turns

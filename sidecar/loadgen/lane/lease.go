@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -420,13 +421,18 @@ func (l *Lane) Changed() { l.notify() }
 func (l *Lane) Opening(d workload.Draw) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opts.Plan != nil {
+	return l.openingWith(d, l.settings, l.corpus)
+}
+
+// openingWith returns the number of the opening of a conversation that was drawn with settings and a corpus.
+func (l *Lane) openingWith(d workload.Draw, s workload.Settings, texts *corpus.Corpus) int64 {
+	switch {
+	case l.opts.Plan != nil:
 		return l.opts.Plan.Opening(d.Number)
+	case !s.TrafficShape.Recorded():
+		return d.Number // what conversations share is not known
 	}
-	if !l.settings.TrafficShape.Recorded() {
-		return d.Number
-	}
-	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, l.settings, l.corpus)
+	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, s, texts)
 }
 
 // OpeningOf returns the number of the opening text of a conversation of the latest run by its id, as Opening does.
