@@ -78,12 +78,17 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 // achievedShare returns the measured hit rate ÷ that of the best placement over the last 60 s, nil while figures are
 // withheld.
 func achievedShare(f *shadow.Figures) *float64 {
-	i := slices.IndexFunc(f.Policies, func(p shadow.PolicyFigures) bool { return p.Policy.Kind == shadow.BestPlacement })
-	achievable := f.Policies[i].Window.HitRatio()
+	achievable := bestPlacement(f).Window.HitRatio()
 	if withheld(f.Recent) != "" || achievable == 0 {
 		return nil
 	}
 	return new(f.Recent.MeasuredRatio() / achievable)
+}
+
+// bestPlacement returns the figures of the policy that the achievable hit rate is from.
+func bestPlacement(f *shadow.Figures) *shadow.PolicyFigures {
+	i := slices.IndexFunc(f.Policies, func(p shadow.PolicyFigures) bool { return p.Policy.Kind == shadow.BestPlacement })
+	return &f.Policies[i]
 }
 
 // AchievedShare is that of [Live.Shadow].
@@ -111,8 +116,7 @@ func (l *Live) Placement(now time.Time) *api.PlacementTotals {
 		return nil
 	}
 	f := l.account.figures(now)
-	i := slices.IndexFunc(f.Policies, func(p shadow.PolicyFigures) bool { return p.Policy.Kind == shadow.BestPlacement })
-	best := f.Policies[i].Total
+	best := bestPlacement(&f).Total
 	return &api.PlacementTotals{
 		Account: l.account.serial, Start: f.Since, Late: f.Late, Requests: f.Counted.Requests, Prompt: f.Counted.PromptTokens,
 		Measured: f.Counted.MeasuredTokens, Modeled: f.Counted.HitTokens,
