@@ -18,10 +18,10 @@ const OpenWarmUp = 10
 // Overloaded is the verdict of a trial at a rate that some arm does not keep up with.
 const Overloaded Verdict = "overloaded"
 
-// How far an arm keeps up with a rate.
+// How far an arm keeps up with a rate, besides [Open].
 const (
-	keepsUp       = "keeps_up"
-	doesNotKeepUp = "does_not_keep_up"
+	KeepsUp       = "keeps_up"
+	DoesNotKeepUp = "does_not_keep_up"
 )
 
 // warmUp returns how many conversations must have ended before a span at a level counts, and how many of them start in
@@ -35,8 +35,8 @@ func warmUp(level api.Level) (conversations, midway int) {
 }
 
 // Dropped is a block in which the queue of some arm grew without end. Its latencies are not compared: they say how long
-// the spans took. It ends once all arms have run, in
-// a switchback at once, since the queue of an arm would be that of the next slot.
+// the spans took. It ends once all arms have run, in a switchback at once, since the queue of an arm would be that of
+// the next slot.
 type Dropped struct {
 	After int   `json:"after"` // number of whole blocks before it
 	Spans int   `json:"spans"` // number of its spans
@@ -153,9 +153,9 @@ func (t *Trial) overload() (all []api.TrialOverload) {
 		}
 		switch {
 		case slices.Contains(t.Over, arm):
-			o.State = doesNotKeepUp
+			o.State = DoesNotKeepUp
 		case len(t.Over) > 0 && o.Blocks == 0 && ran > 1:
-			o.State = keepsUp
+			o.State = KeepsUp
 		}
 		all = append(all, o)
 	}

@@ -38,17 +38,17 @@ func TestOverloadEndsTrial(t *testing.T) {
 		"B": {
 			4,
 			[]func(Span, *Result){overloaded(0, many, ArmB)},
-			map[api.TrialArm]string{"a": keepsUp, "b": doesNotKeepUp},
+			map[api.TrialArm]string{"a": KeepsUp, "b": DoesNotKeepUp},
 		},
 		"both": {
 			4,
 			[]func(Span, *Result){overloaded(0, many, ArmA, ArmB)},
-			map[api.TrialArm]string{"a": doesNotKeepUp, "b": doesNotKeepUp},
+			map[api.TrialArm]string{"a": DoesNotKeepUp, "b": DoesNotKeepUp},
 		},
 		"first B, then A": {
 			6,
 			[]func(Span, *Result){overloaded(0, 2, ArmB), overloaded(2, many, ArmA)},
-			map[api.TrialArm]string{"a": doesNotKeepUp, "b": Open},
+			map[api.TrialArm]string{"a": DoesNotKeepUp, "b": Open},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestOverloadOfSlot(t *testing.T) {
 	trial := newTrial(t, func(p *Plan) { p.Level, p.Switchback = api.AtRate(4), true })
 	spans := drive(t, trial, 1, many, overloaded(0, many, ArmB))
 	assert.Equal(t, string(Overloaded), trial.State().Verdict)
-	assert.Equal(t, doesNotKeepUp, states(trial)["b"])
+	assert.Equal(t, DoesNotKeepUp, states(trial)["b"])
 	assert.Equal(t, ArmB, spans[len(spans)-1].Arm)
 }
 

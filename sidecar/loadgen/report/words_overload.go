@@ -33,7 +33,7 @@ func (r *Results) overloadVerdict(t *api.TrialState) string {
 		by[o.State] = append(by[o.State], r.armName(o.Arm))
 	}
 	rate := api.LevelsInWords(r.Sweep.Request.Levels)
-	not, keep, open := by["does_not_keep_up"], by["keeps_up"], by["open"]
+	not, keep, open := by[proof.DoesNotKeepUp], by[proof.KeepsUp], by[string(proof.Open)]
 	text := fmt.Sprintf("%s %s with %s", join(not), keeps(len(not), false), rate)
 	if len(keep) > 0 {
 		text += fmt.Sprintf("; %s %s", join(keep), keeps(len(keep), true))
