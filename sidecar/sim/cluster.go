@@ -21,6 +21,8 @@ type Options struct {
 	OverlapWeight float64 // weight of prefill against decode under kv, from 0: Dynamo's --router-prefill-load-scale
 	Temperature   float64 // softmax temperature of the choice under kv; 0 takes the lowest cost
 	Router        RouterSwitches
+	// BestPlacement makes the router choose under kv by [BestPlacement] in place of the cost of Dynamo's router.
+	BestPlacement bool
 
 	// ForgetAnswers keeps the blocks of answers out of the prefix cache, as in Dynamo's mock workers.
 	ForgetAnswers bool

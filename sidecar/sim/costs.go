@@ -62,6 +62,40 @@ func LeastLoaded(candidates []Candidate, rng *rand.Rand) int {
 	return lowest(candidates, func(c *Candidate) float64 { return float64(c.Requests) }, rng)
 }
 
+const (
+	placementBound = 1.25 // of the mean number of requests in progress
+	placementFree  = 4    // requests in progress up to which a worker is not too busy
+)
+
+// MostInflight returns the number of requests in progress that a worker may have under [BestPlacement]: four, or 1.25
+// times the mean with the request to place. all is the number on all workers, without that request.
+func MostInflight(all, workers int) int {
+	return max(placementFree, int(math.Ceil(placementBound*float64(all+1)/float64(workers))))
+}
+
+// BestPlacement returns the index of the candidate that holds the longest prefix of a prompt, of those within
+// [MostInflight]; of several, the one with the fewest requests, else the next from first on. It is the best choice for
+// this request alone, not for those to come.
+func BestPlacement(candidates []Candidate, first int) int {
+	all := 0
+	for i := range candidates {
+		all += candidates[i].Requests
+	}
+	most, chosen := MostInflight(all, len(candidates)), -1
+	for i := range candidates {
+		at := (first + i) % len(candidates)
+		c := &candidates[at]
+		if c.Requests >= most {
+			continue
+		}
+		if chosen < 0 || c.OverlapBlocks > candidates[chosen].OverlapBlocks ||
+			c.OverlapBlocks == candidates[chosen].OverlapBlocks && c.Requests < candidates[chosen].Requests {
+			chosen = at
+		}
+	}
+	return chosen
+}
+
 // lowest returns the index of the candidate with the lowest value, ties broken at random.
 func lowest(candidates []Candidate, value func(*Candidate) float64, rng *rand.Rand) int {
 	chosen, ties, least := 0, 0, math.Inf(1)

@@ -118,11 +118,13 @@ type router struct {
 	mode api.Mode
 	rng  *rand.Rand
 
+	bestPlacement bool // see [Options]
+
 	tree   tree    // blocks of caches and of requests in progress, by their hashes
 	held   workers // per block, the workers that hold it
 	active workers // per block, the workers whose requests in progress have it in their prompts
 	loads  []load
-	routed int // number of requests that round_robin has routed
+	routed int // number of requests that round_robin or the best placement has routed
 	stats  RouterStats
 
 	decisions []*Decision // a ring once it is full
@@ -149,7 +151,7 @@ func newRouter(o Options, rng *rand.Rand) *router {
 			RouterSwitches: o.Router, OverlapWeight: o.OverlapWeight, Temperature: o.Temperature,
 			BlockTokens: o.Profile.KV.BlockTokens,
 		},
-		mode: o.Mode, rng: rng,
+		mode: o.Mode, rng: rng, bestPlacement: o.BestPlacement,
 		tree: newTree(blocks), held: newWorkers(o.Profile.Workers, blocks), active: newWorkers(o.Profile.Workers, blocks),
 		loads: make([]load, o.Profile.Workers),
 	}
@@ -235,6 +237,10 @@ func (r *router) choose(candidates []Candidate) int {
 		return (r.routed - 1) % len(candidates)
 	case api.ModeLeastLoaded:
 		return LeastLoaded(candidates, r.rng)
+	}
+	if r.bestPlacement {
+		r.routed++
+		return BestPlacement(candidates, (r.routed-1)%len(candidates))
 	}
 	return r.Choose(candidates, r.rng)
 }

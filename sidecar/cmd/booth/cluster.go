@@ -82,6 +82,7 @@ type clusterCmd struct {
 	OverlapWeight float64       `default:"1" help:"Weight of prefill in the kv router's cost."`
 	Temperature   float64       `default:"0" help:"Sampling temperature of the kv router; 0 always picks the lowest cost."`
 	Router        routerFlags   `embed:"" prefix:"router-"`
+	BestPlacement bool          `negatable:"" help:"Under kv, place each request on the worker that holds most of its prompt, of those that are not too busy: an oracle, since no router in front of engines knows their caches exactly."`
 	ForgetAnswers bool          `negatable:"" help:"Do not reuse the cached blocks of answers, like Dynamo's mock workers."`
 	Restart       time.Duration `default:"5s" help:"How long a mode change takes."`
 	PodNamespace  string        `default:"${namespace}" placeholder:"NAME" help:"Namespace of the workers' pods in the GPU metrics."`
@@ -104,7 +105,7 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	o.OverlapWeight, o.Temperature = c.OverlapWeight, c.Temperature
+	o.OverlapWeight, o.Temperature, o.BestPlacement = c.OverlapWeight, c.Temperature, c.BestPlacement
 	o.ForgetAnswers, o.Restart = c.ForgetAnswers, c.Restart
 	o.Router = sim.RouterSwitches(c.Router)
 	server, err := httpd.New(httpd.Options{

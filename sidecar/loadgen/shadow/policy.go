@@ -2,7 +2,6 @@ package shadow
 
 import (
 	"fmt"
-	"math"
 
 	"kvbooth/sidecar/sim"
 )
@@ -125,39 +124,13 @@ func (w *world) choose(q *query) int {
 	return 0 // Best has one cache
 }
 
-const (
-	placementBound = 1.25 // of the mean number of requests in progress
-	placementFree  = 4    // requests in progress up to which a worker is not too busy
-)
-
-// MostInflight returns the number of requests in progress that a worker may have under [BestPlacement]: four, or 1.25
-// times the mean with the request to place. all is the number on all workers, without that request.
-func MostInflight(all, workers int) int {
-	return max(placementFree, int(math.Ceil(placementBound*float64(all+1)/float64(workers))))
-}
-
-// bestPlacement returns the worker that holds the longest prefix of a prompt, of those within [MostInflight]; of
-// several, the one with the fewest requests, else the next in rotation. It is the best choice for this request alone,
-// not for those to come.
+// bestPlacement returns the worker that [sim.BestPlacement] chooses.
 func (w *world) bestPlacement(q *query) int {
-	all := 0
-	for _, s := range w.slots {
-		all += s.load.Requests
+	candidates := w.requestCounts()
+	for i, s := range w.slots {
+		candidates[i].OverlapBlocks = s.prefixes.Held(q.prompt)
 	}
-	most := MostInflight(all, len(w.slots))
-	chosen, held, first := -1, 0, w.next()
-	for i := range w.slots {
-		at := (first + i) % len(w.slots)
-		s := w.slots[at]
-		if s.load.Requests >= most {
-			continue
-		}
-		n := s.prefixes.Held(q.prompt)
-		if chosen < 0 || n > held || n == held && s.load.Requests < w.slots[chosen].load.Requests {
-			chosen, held = at, n
-		}
-	}
-	return chosen
+	return sim.BestPlacement(candidates, w.next())
 }
 
 // next returns the next worker in rotation.

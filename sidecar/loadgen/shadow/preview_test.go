@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/traffic"
 )
@@ -92,16 +93,17 @@ func TestBestPlacementKeepsLoadsEven(t *testing.T) {
 		}
 		return -1
 	}
+	free := sim.MostInflight(0, 4)
 	counts := [4]int{}
-	for range placementFree {
+	for range free {
 		counts[begin()]++
 	}
-	assert.Equal(t, [4]int{placementFree}, counts, "the worker that holds the prompt")
+	assert.Equal(t, [4]int{free}, counts, "the worker that holds the prompt")
 	for range 36 {
 		counts[begin()]++
 	}
 	for _, n := range counts {
 		assert.InDelta(t, 10, n, 3)
 	}
-	assert.Equal(t, 13, MostInflight(39, 4))
+	assert.Equal(t, 13, sim.MostInflight(39, 4))
 }
