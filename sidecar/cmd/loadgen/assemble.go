@@ -608,7 +608,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		Session:      s.conf.Routing().Session.String(),
 		AnswerMemory: int64(s.conf.Target.AnswerMemory),
 		ModeChanged:  func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
-		Cluster:      s.watcher.Current, SharesMetrics: s.conf.SharesMetrics, Shadow: s.conf.Routers.Enabled,
+		Cluster:      s.watcher.Current, SharesMetrics: s.conf.SharesMetrics, Note: s.conf.Note, Shadow: s.conf.Routers.Enabled,
 		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
 		RampedStart: !s.conf.Ends() && g.plan == nil,
 		Plan:        g.plan,

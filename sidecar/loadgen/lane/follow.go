@@ -139,8 +139,21 @@ func (l *Lane) Problem() string {
 }
 
 // Router describes the router in front of the workers: which one it is, where that is known, which driver sets its
-// mode, and whether its own metrics show that it chooses workers by the content of their caches.
+// mode, whether its own metrics show that it chooses workers by the content of their caches, and the note of the arm.
 func (l *Lane) Router() string {
+	text := l.seenRouter()
+	if l.opts.Note != nil {
+		l.mu.Lock()
+		note := l.opts.Note(l.mode.Arm)
+		l.mu.Unlock()
+		if note != "" {
+			text += "; " + note
+		}
+	}
+	return text
+}
+
+func (l *Lane) seenRouter() string {
 	text := "mode set by the driver " + l.opts.Driver.Name()
 	if name := cmp.Or(l.opts.Client.Recognized().Router, l.Cluster().Router); name != "" {
 		text = name + ", " + text

@@ -23,6 +23,7 @@ type Arm struct {
 	Speculation api.Speculation `json:"speculation,omitempty" oneof:"off draft eagle3 not_recorded"`
 	Server      `embed:""`
 	MetricsURLs []string `json:"metrics_urls,omitempty" name:"metrics_urls" form:"page"`
+	Note        string   `json:"note,omitempty" form:"text"` // for the reports of its spans
 }
 
 // sameServer reports whether two arms send the same requests to one address.
@@ -166,6 +167,15 @@ func (l *loader) takeArms(c *Config) error {
 		return err
 	}
 	return c.checkSwitch()
+}
+
+// Note returns the note of an arm, or "".
+func (c *Config) Note(arm string) string {
+	i := slices.IndexFunc(c.Mode.arms, func(a Arm) bool { return a.Name == arm })
+	if i < 0 {
+		return ""
+	}
+	return c.Mode.arms[i].Note
 }
 
 // openArm reads the files of an arm, and returns what the driver has of it. field is the path of the arm.
