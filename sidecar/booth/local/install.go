@@ -113,7 +113,7 @@ func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (py
 	}.python(ctx, progress)
 }
 
-// PythonPackage is a package of the Python Package Index that tests compare the product with.
+// PythonPackage is a package of the Python Package Index: a router, or a tool that tests compare the product with.
 type PythonPackage struct {
 	Name, Version string
 	Extras        string // optional parts, in brackets
@@ -123,11 +123,16 @@ type PythonPackage struct {
 // Install returns the interpreter of a virtual environment in cacheDir with the package, like [InstallDynamo] for
 // Dynamo.
 func (p PythonPackage) Install(ctx context.Context, cacheDir string, progress io.Writer) (python string, err error) {
-	steps := [][]string{{p.Name + p.Extras + "==" + p.Version}}
 	return installation{
-		name: p.Name + " " + p.Version, venv: folder(cacheDir, p.Name+"-"+p.Version, steps), steps: steps,
+		name: p.Name + " " + p.Version, venv: p.folder(cacheDir), steps: p.steps(),
 		bytes: int64(p.MB) << 20, check: p.check,
 	}.python(ctx, progress)
+}
+
+func (p PythonPackage) steps() [][]string { return [][]string{{p.Name + p.Extras + "==" + p.Version}} }
+
+func (p PythonPackage) folder(cacheDir string) string {
+	return folder(cacheDir, p.Name+"-"+p.Version, p.steps())
 }
 
 // check returns an error if a virtual environment does not have the package.

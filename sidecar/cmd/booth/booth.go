@@ -118,6 +118,7 @@ type booth struct {
 	kind  kind
 	flags *flags
 	cache string // folder of all booths
+	dir   string // name of this one's folder
 	out   *screen
 	ports ports
 
@@ -138,17 +139,14 @@ type booth struct {
 
 // runKind starts a booth, keeps it running until ctx ends, and stops it.
 func runKind(ctx, killCtx context.Context, k kind, stdout, stderr io.Writer) error {
-	b := &booth{kind: k, flags: k.common(), out: newScreen(stdout, stderr)}
+	b := &booth{kind: k, flags: k.common(), dir: k.name(), out: newScreen(stdout, stderr)}
 	b.ports.say = b.out.say
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	unlock, ok, err := process.TryLock(filepath.Join(b.cache, "booth.lock"))
+	unlock, err := b.lock()
 	if err != nil {
 		return err
-	}
-	if !ok {
-		return fmt.Errorf("%w: another booth is running in %s; stop it, or use a different --cache-dir", errBadInput, b.cache)
 	}
 	defer unlock()
 	defer b.stop(killCtx)
@@ -167,20 +165,34 @@ func (b *booth) prepare(ctx context.Context) (err error) {
 	if err := errors.Join(b.flags.check(), b.kind.check()); err != nil {
 		return err
 	}
-	b.cache = b.flags.CacheDir
-	if b.cache == "" {
-		if b.cache, err = local.CacheDir(); err != nil {
-			return fmt.Errorf("%w: %w; set a directory with --cache-dir", errBadInput, err)
-		}
-	}
-	if b.cache, err = filepath.Abs(b.cache); err != nil {
+	if err := b.useCache(b.flags.CacheDir); err != nil {
 		return err
 	}
 	return b.checkLoadgen(ctx)
 }
 
+// useCache determines the folder of all booths: dir, or by default one of the user's cache.
+func (b *booth) useCache(dir string) (err error) {
+	if dir == "" {
+		if dir, err = local.CacheDir(); err != nil {
+			return fmt.Errorf("%w: %w; set a directory with --cache-dir", errBadInput, err)
+		}
+	}
+	b.cache, err = filepath.Abs(dir)
+	return err
+}
+
+// lock keeps other booths out of the folder until unlock is called.
+func (b *booth) lock() (unlock func(), err error) {
+	unlock, ok, err := process.TryLock(filepath.Join(b.cache, "booth.lock"))
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: another booth is running in %s; stop it, or use a different --cache-dir", errBadInput, b.cache)
+	}
+	return unlock, err
+}
+
 func (b *booth) folder(name ...string) string {
-	return filepath.Join(append([]string{b.cache, b.kind.name()}, name...)...)
+	return filepath.Join(append([]string{b.cache, b.dir}, name...)...)
 }
 
 func (b *booth) log(name string) string { return b.folder("logs", name+".log") }

@@ -34,6 +34,8 @@ type commands struct {
 	Demo       demoCmd       `cmd:"" help:"Run the complete booth with a simulated Dynamo cluster: cluster, Prometheus, load generator and Grafana."`
 	Dynamo     dynamoCmd     `cmd:"" help:"Run the complete booth with a real NVIDIA Dynamo and mock workers. Needs Python 3.10 or later."`
 	Cluster    clusterCmd    `cmd:"" help:"Run only the simulated cluster."`
+	Arena      arenaCmd      `cmd:"" help:"Compare routers in front of the same engines, simulated or your own: installs and starts each, runs a trial of all of them, and writes their ranking."`
+	Route      routeCmd      `cmd:"" help:"Pass requests on to engines in turn: the plain round-robin that an arena compares routers with."`
 	Simulate   simulateCmd   `cmd:"" help:"Simulate a workload on the simulated cluster, for several concurrency levels, router modes and seeds, faster than real time."`
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the simulated cluster's constants to recorded results, for example from your own cluster."`
 	Prometheus prometheusCmd `cmd:"" hidden:"" help:"Removed."`
@@ -95,9 +97,12 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	}
 	err = parsed.Selected().Target.Addr().Interface().(command).run(ctx, killCtx, stdout, stderr)
 	var field *api.FieldError
+	var child exitCode
 	switch {
 	case err == nil:
 		return success
+	case errors.As(err, &child):
+		return child.code
 	case errors.As(err, &field), errors.Is(err, errBadInput):
 		fmt.Fprintln(api.PrintableWriter(stderr), "booth:", err)
 		return badInput

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package process
+
+import (
+	"errors"
+	"time"
+)
+
+// CPUTime returns an error: only Linux tells the processor time of a group.
+func (p *Process) CPUTime() (time.Duration, error) {
+	return 0, errors.New("the processor time of a program is read on Linux only")
+}
