@@ -132,6 +132,9 @@ func (r *Router) NeedsEvents(policy string) bool { return slices.Contains(r.even
 // Version is the version that [Router.Install] installs, or "" for a program of this machine.
 func (r *Router) Version() string { return r.Package.Version }
 
+// Program is the name of the router's program.
+func (r *Router) Program() string { return r.program }
+
 // Installed reports whether [Router.Install] has nothing to do.
 func (r *Router) Installed(cacheDir string) bool {
 	if r.Package.Name == "" {

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/internal/debian"
 	"kvbooth/internal/figure"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -28,78 +27,23 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// proxied starts a proxy of a Debian package with a configuration file, whose placeholders are @LISTEN@, @FOLDER@ and
-// @SERVERS@: a line for each worker, by the format.
-func proxied(t *testing.T, name, config, format string, workers []string, args ...string) *boothtest.Part {
-	t.Helper()
-	path, err := debian.Find(t.Context(), name, os.Stderr)
-	boothtest.Need(t, err, debian.ErrMissing, "no "+name)
-	dir := t.TempDir()
-	file := filepath.Join(dir, name+".conf")
-	var servers []string
-	for _, w := range workers {
-		servers = append(servers, fmt.Sprintf(format, w))
-	}
-	return server(t, name, "/v1/models", func(port int) process.Command {
-		text := strings.NewReplacer("@LISTEN@", process.Loopback(port), "@FOLDER@", dir,
-			"@SERVERS@", strings.Join(servers, "\n")).Replace(config)
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		return process.Command{Path: path, Args: append(args, file), Parent: true}
-	})
-}
-
 // noDelay is the option without which HAProxy holds the chunks of a stream for about 200 ms.
 const noDelay = "option http-no-delay"
 
-// haproxy starts an HAProxy that sends requests to the workers in turn, with a further line of its defaults.
+// haproxy starts an HAProxy that sends requests to the workers in turn, with another option in place of noDelay.
 func haproxy(t *testing.T, option string, workers []string) *boothtest.Part {
-	return proxied(t, "haproxy", `
-defaults
-  mode http
-  `+option+`
-  timeout connect 5s
-  timeout client 10m
-  timeout server 10m
-listen workers
-  bind @LISTEN@
-  balance roundrobin
-  http-response set-header X-Served-By %s
-@SERVERS@
-`, "  server %[1]s %[1]s", workers, "-db", "-f")
+	t.Helper()
+	p, _ := begun(t, find(t, "haproxy"), "", workers, func(config string) string {
+		return strings.Replace(config, noDelay, option, 1)
+	})
+	return p
 }
 
-// sessionHeader has the id of a conversation.
-const sessionHeader = "X-Session"
-
-// nginx starts an nginx that sends all requests of a conversation to one worker. It has no process beside the first, so
-// that its end is that of its port.
+// nginx starts an nginx that sends all requests of a conversation to one worker.
 func nginx(t *testing.T, workers []string) *boothtest.Part {
-	return proxied(t, "nginx", `
-daemon off;
-master_process off;
-pid @FOLDER@/pid;
-error_log stderr;
-events {}
-http {
-  access_log off;
-  client_body_temp_path @FOLDER@/bodies;
-  client_max_body_size 64m;
-  upstream workers {
-    hash $http_x_session consistent;
-@SERVERS@
-  }
-  server {
-    listen @LISTEN@;
-    location / {
-      proxy_pass http://workers;
-      proxy_http_version 1.1;
-      proxy_buffering off;
-      proxy_read_timeout 10m;
-      add_header X-Upstream $upstream_addr always;
-    }
-  }
-}
-`, "    server %s;", workers, "-c")
+	t.Helper()
+	p, _ := begun(t, find(t, "nginx"), "hash", workers, nil)
+	return p
 }
 
 // Names of the arms, by what they do.
@@ -109,12 +53,12 @@ const (
 	shuffled  = "shuffled"
 )
 
-func haproxyArm(p *boothtest.Part) map[string]any {
-	return map[string]any{"name": inTurn, "url": p.URL(), "worker_header": "X-Served-By"}
+func haproxyArm(t *testing.T, p *boothtest.Part) map[string]any {
+	return map[string]any{"name": inTurn, "url": p.URL(), "worker_header": find(t, "haproxy").Worker}
 }
 
-func nginxArm(p *boothtest.Part) map[string]any {
-	return map[string]any{"name": bySession, "url": p.URL(), "worker_header": "X-Upstream"}
+func nginxArm(t *testing.T, p *boothtest.Part) map[string]any {
+	return map[string]any{"name": bySession, "url": p.URL(), "worker_header": find(t, "nginx").Worker}
 }
 
 // simulated starts simulated engines, and returns their addresses.
@@ -137,7 +81,7 @@ func configured(t *testing.T, workers []string, arms ...map[string]any) (flags [
 		pages = append(pages, "http://"+w)
 	}
 	config, err := json.Marshal(map[string]any{
-		"arms": arms, "target": map[string]any{"session": "header:" + sessionHeader},
+		"arms": arms, "target": map[string]any{"session": "header:" + find(t, "nginx").Session("hash")},
 		"cluster": map[string]any{"metrics_urls": pages},
 	})
 	require.NoError(t, err)
@@ -228,7 +172,7 @@ func TestTrialOverProxies(t *testing.T) {
 	bin := boothtest.Programs(t)
 	served := map[string][]string{inTurn: simulated(t, bin), bySession: simulated(t, bin)}
 	r := trialReport(t, bin, configured(t, slices.Concat(served[inTurn], served[bySession]),
-		haproxyArm(haproxy(t, noDelay, served[inTurn])), nginxArm(nginx(t, served[bySession]))))
+		haproxyArm(t, haproxy(t, noDelay, served[inTurn])), nginxArm(t, nginx(t, served[bySession]))))
 	figure.Report(t, "HAProxy in turn and nginx by session: %s", strings.Join(r.Words, " "))
 	checkReport(t, &r, served)
 	betterBySession(t, &r, inTurn)
@@ -261,13 +205,11 @@ func TestHeldStreamsAreNamed(t *testing.T) {
 // workers at random, and is not found better than nginx.
 func TestTrialOverLiteLLM(t *testing.T) {
 	bin := boothtest.Programs(t)
-	program := filepath.Join(filepath.Dir(boothtest.Interpreter(t, liteLLMPackage)), "litellm")
-	workers := simulated(t, bin)
+	workers, router := simulated(t, bin), find(t, "litellm")
 	key := filepath.Join(t.TempDir(), "key")
-	require.NoError(t, os.WriteFile(key, []byte(liteLLMKey), 0o600))
-	proxy := server(t, "litellm", "/health/liveliness", func(port int) process.Command {
-		args, env := liteLLM(t, port, 0, simulatedModel, workers)
-		return process.Command{Path: program, Args: args, Env: append(process.Environment(), env...), Parent: true}
+	require.NoError(t, os.WriteFile(key, []byte(router.Key), 0o600))
+	proxy, _ := begun(t, router, "", workers, func(config string) string {
+		return strings.ReplaceAll(config, `"model_name":"`+simulatedModel, `"model_name":"simulated`)
 	})
 	response, err := http.Get(proxy.URL() + "/health")
 	require.NoError(t, err)
@@ -275,7 +217,7 @@ func TestTrialOverLiteLLM(t *testing.T) {
 	require.GreaterOrEqual(t, response.StatusCode, http.StatusBadRequest, "/health without the key")
 	r := trialReport(t, bin, configured(t, workers, map[string]any{
 		"name": shuffled, "url": proxy.URL(), "api_key_file": key, "model": "simulated",
-	}, nginxArm(nginx(t, workers))))
+	}, nginxArm(t, nginx(t, workers))))
 	figure.Report(t, "LiteLLM at random and nginx by session: %s", strings.Join(r.Words, " "))
 	checkReport(t, &r, map[string][]string{shuffled: workers, bySession: workers})
 	betterBySession(t, &r, shuffled)
@@ -307,7 +249,7 @@ func TestTrialWithKilledProxies(t *testing.T) {
 	workers := simulated(t, bin)
 	rotation, hash := haproxy(t, noDelay, workers), nginx(t, workers)
 	generator, client := boothtest.Loadgen(t, bin, "loadgen", "a-token-for-the-operators",
-		configured(t, workers, haproxyArm(rotation), nginxArm(hash))...)
+		configured(t, workers, haproxyArm(t, rotation), nginxArm(t, hash))...)
 	pid := generator.PID()
 	s, err := client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
 		Kind: api.SweepTrial, Levels: api.LevelsOf(6), Modes: []api.ModeState{{Arm: inTurn}, {Arm: bySession}},
