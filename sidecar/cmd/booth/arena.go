@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -138,7 +139,11 @@ func (a *arena) enter(text string) error {
 		if r.NeedsEvents(policy) {
 			return api.Refuse("routers", text, "a policy that needs no KV events")
 		}
-		a.lineup = append(a.lineup, &contender{name: r.ID + " " + policy, router: r, policy: policy})
+		name := r.ID + " " + policy
+		if slices.ContainsFunc(a.lineup, func(c *contender) bool { return c.name == name }) {
+			return api.Refuse("routers", text, "each router once with the same policy")
+		}
+		a.lineup = append(a.lineup, &contender{name: name, router: r, policy: policy})
 		return nil
 	}
 	switch {
@@ -400,13 +405,15 @@ func (a *arena) compare(ctx context.Context, stdout io.Writer) error {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		a.out.say("stopped; the same command resumes the trial")
-		return nil
+		return exitCode{unfinished, errors.New("stopped; the same command resumes the trial")}
 	case errors.As(err, &exit):
 		return exitCode{exit.ExitCode(), err}
 	}
 	return err
 }
+
+// unfinished is the exit code of the load generator's trials without an answer.
+const unfinished = 4
 
 // exitCode is an error with the exit code of this program.
 type exitCode struct {

@@ -41,7 +41,11 @@ func TestArenaRejectsBadInput(t *testing.T) {
 		{[]string{"--routers=smg:best"}, "routers: smg:best is not allowed: a policy of smg: cache_aware"},
 		{[]string{"--routers=dynamo:best"}, "mode: best is not allowed: kv, round-robin"},
 		{[]string{"--routers=dynamo,dynamo:random"}, "routers: dynamo:random is not allowed: one dynamo"},
-		{[]string{"--routers=" + strings.Repeat("smg,", 7) + "smg"}, "1 to 7 routers"},
+		{[]string{"--routers=smg,smg:cache_aware"}, "smg:cache_aware is not allowed: each router once"},
+		{
+			[]string{"--routers=smg,smg:random,envoy,envoy:random,envoy:hash,nginx,haproxy,litellm"},
+			"1 to 7 routers",
+		},
 		{[]string{"--port=0"}, "port: 0 is not allowed: 1 to 65535"},
 		{[]string{"--engines=gpu-1"}, "engines: gpu-1 is not allowed: URLs of engines"},
 		{[]string{"--engines=" + closed.URL}, "an engine that answers"},

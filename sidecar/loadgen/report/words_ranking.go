@@ -8,6 +8,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // ranking returns the ranking of a trial of more than two arms. It is nil for any other report.
@@ -269,7 +270,51 @@ func (r *Results) rankingSections() []Section {
 		groups[i] = sentenceCase(groups[i]) + "."
 	}
 	pairs.Text = append(pairs.Text, groups...)
+	places.Charts = []chart.Chart{r.behindBest(m)}
 	return []Section{places, pairs}
+}
+
+// behindBest draws how far each arm is from the one in the first place, by the intervals of the pairs.
+func (r *Results) behindBest(m proof.Metric) chart.Chart {
+	k, t := r.ranking(), r.Sweep.Trial
+	best := k.Places[0].Arm
+	percent := func(v float64) float64 { return 100 * v }
+	unit := "%"
+	if m.Share() {
+		unit = "percentage points"
+	}
+	var rows []chart.Row
+	for _, place := range k.Places[1:] {
+		i := slices.IndexFunc(k.Pairs, func(p api.TrialPair) bool { return p.B == best && p.A == place.Arm })
+		if i < 0 {
+			continue
+		}
+		d, in := turned(&k.Pairs[i].Primary, m)
+		row := chart.Row{
+			Name: r.armName(place.Arm), Value: percent(d),
+			Title: fmt.Sprintf("%s %s (%s)", r.armName(place.Arm), signed(d, m.Share()), intervalText(in, m.Share())),
+		}
+		if in != nil {
+			row.Band = &[2]float64{percent(in[0]), percent(in[1])}
+		}
+		rows = append(rows, row)
+	}
+	return chart.Rows(fmt.Sprintf("%s compared with %s", sentenceCase(m.Name()), r.armName(best)), unit,
+		[2]float64{percent(t.Boundaries[0]), percent(t.Boundaries[1])}, rows)
+}
+
+// turned returns the difference of a pair's first arm from its second one, which the pair has the other way round.
+func turned(p *api.TrialDifference, m proof.Metric) (d float64, in *[2]float64) {
+	turn := func(v float64) float64 {
+		if m.Share() {
+			return -v
+		}
+		return 1/(1+v) - 1
+	}
+	if p.Interval != nil {
+		in = &[2]float64{turn(p.Interval[1]), turn(p.Interval[0])}
+	}
+	return turn(p.Difference), in
 }
 
 func (r *Results) pairConclusion(p *api.TrialPair) string {

@@ -29,6 +29,7 @@ type Chart struct {
 	Bars           []bar
 	Limit          *limit
 	YTicks, XTicks []tick
+	Labels         []label
 	XName          string
 	Empty          string // reason for a chart without values; empty: there are values
 }
