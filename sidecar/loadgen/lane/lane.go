@@ -75,7 +75,7 @@ type Options struct {
 	// are not.
 	SharesMetrics func(arm string) bool
 	Note          func(arm string) string // what the operator has noted of an arm; nil: nothing
-	Shadow        bool // whether the lane simulates other routers on its traffic
+	Shadow        bool                    // whether the lane simulates other routers on its traffic
 	// RampedStart makes the conversations that begin a run start in their middle, except those of spans. The load then
 	// does not come in waves. See [draw.Shape].
 	RampedStart bool
