@@ -21,7 +21,7 @@ type label struct {
 
 // Rows draws a difference and its interval in each row. A difference between the boundaries is of no interest.
 func Rows(title, unit string, boundaries [2]float64, rows []Row) Chart {
-	c := Chart{Title: title, Unit: unit, XName: unit}
+	c := Chart{Title: title, Unit: unit}
 	if len(rows) == 0 {
 		c.Empty = "nothing was compared"
 		return c
