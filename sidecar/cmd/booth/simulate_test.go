@@ -148,7 +148,7 @@ func TestSimulateRejectsBadFlags(t *testing.T) {
 		"--workers=0":                       "workers: 0 is not allowed",
 		"--kv-blocks=20":                    "kv-tokens: 640 is not allowed",
 		"--kv-blocks=20 --kv-tokens=5000":   "can't be used together",
-		"--turns-min=0":                     "turns-min: 0 is not allowed: 1 to 50",
+		"--turns-min=0":                     "turns-min: 0 is not allowed: 1 to 1000",
 		"--output-tokens-mean=-1":           "output-tokens-mean: -1 is not allowed",
 		"--think-time=-1s":                  "think-time: -1 is not allowed: 0 to 3600 seconds",
 		"--output=figures.txt":              "output: figures.txt is not allowed: a file name ending in .csv or .json",

@@ -412,9 +412,17 @@ func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 		err = l.process.checkConcurrency("concurrency", next.Level.Conversations())
 	}
 	if err == nil {
-		_, err = next.ShapePlan(l.opts.Seed, l.opts.Client.Recognized().ContextTokens)
+		err = l.checkContext(next)
 	}
 	return next, err
+}
+
+// checkContext refuses settings whose prompts do not fit into the context of the model. The lock is held.
+func (l *Lane) checkContext(s workload.Settings) error {
+	if l.opts.Plan != nil {
+		return nil
+	}
+	return s.CheckContext(l.corpus, l.opts.Client.Recognized().ContextTokens)
 }
 
 // apply applies new settings. The lock is held.
