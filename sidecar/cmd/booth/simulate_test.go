@@ -143,7 +143,7 @@ func TestSimulateRejectsBadFlags(t *testing.T) {
 		"--levels=0":                        "levels: 0 is not allowed: 1 to 100000 conversations",
 		"--levels=1/s,0/s":                  `levels: 0/s is not allowed`,
 		"--levels=1/s --arrivals=bursts":    `arrivals: "bursts" is not allowed: one of constant, poisson, gamma`,
-		"--levels=1/s --burstiness=0":       "burstiness: 0 is not allowed: 0.05 to 100",
+		"--levels=1/s --arrivals=gamma --burstiness=0":       "burstiness: 0 is not allowed: 0.05 to 100",
 		"--modes=kv,fast":                   `modes: "fast" is not allowed: one of kv, round_robin, least_loaded`,
 		"--workers=0":                       "workers: 0 is not allowed",
 		"--kv-blocks=20":                    "kv-tokens: 640 is not allowed",

@@ -409,6 +409,9 @@ func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	}
 	next, err := l.settings.Apply(p, limit)
 	if err == nil {
+		err = api.TrafficKind{Trace: l.opts.Plan != nil, Shape: next.TrafficShape, Arrivals: next.Arrivals}.CheckRequest(p)
+	}
+	if err == nil {
 		err = l.process.checkConcurrency("concurrency", next.Level.Conversations())
 	}
 	if err == nil {
