@@ -27,8 +27,8 @@ const (
 
 	MaxConcurrency = 100_000   // conversations
 	MaxRate        = 10_000    // conversations that begin in a second
-	MaxTurns       = 50        // turns of a conversation
-	MaxTokens      = 131_072   // tokens of an answer
+	MaxTurns       = 1000      // turns of a conversation: of 131 tokens each, they fill MaxTokens
+	MaxTokens      = 131_072   // tokens of an answer or an opening text, which is the context of most models
 	MaxOpenings    = 1_000_000 // shared opening texts; openings of a single conversation have higher numbers
 	MaxLine        = 200       // characters of a title
 )

@@ -41,9 +41,9 @@ func TestCheckLimits(t *testing.T) {
 		change func(*body)
 		want   string
 	}{
-		{func(b *body) { b.Turns.Min = 0 }, "turns.min: 0 is not allowed: 1 to 50"},
+		{func(b *body) { b.Turns.Min = 0 }, "turns.min: 0 is not allowed: 1 to 1000"},
 		{func(b *body) { b.Turns = api.Range{Min: 6, Max: 5} }, "turns.min: 6 is not allowed: 1 to 5"},
-		{func(b *body) { b.Turns.Max = 51 }, "turns.max: 51 is not allowed: 1 to 50"},
+		{func(b *body) { b.Turns.Max = 1001 }, "turns.max: 1001 is not allowed: 1 to 1000"},
 		{func(b *body) { b.StartRate = 0 }, "start_rate: 0 is not allowed: " + rate},
 		{func(b *body) { b.StartRate = math.NaN() }, "start_rate: NaN is not allowed: " + rate},
 		{func(b *body) { b.Pause = -time.Second }, "think_time: -1s is not allowed: 0 to 3600 seconds"},

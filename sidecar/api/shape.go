@@ -25,14 +25,47 @@ const (
 	ShapeMixed    ShapePreset = "mixed"    // several of the above, by weights
 )
 
-// ShapePresets lists all presets.
-var ShapePresets = []ShapePreset{
-	ShapeRecorded, ShapeChat, ShapePrefix, ShapeRAG, ShapeAgent, ShapeFewShot, ShapeBatch, ShapeMixed,
+// ShapeInfo describes a preset.
+type ShapeInfo struct {
+	Preset      ShapePreset
+	Label       string // name on screens
+	Description string
+	Grouped     bool // prompts begin with one of several groups, documents or templates
+}
+
+// Shapes lists all presets. It must not be modified.
+var Shapes = []ShapeInfo{
+	{ShapeRecorded, "Recorded", "The workload behind the recorded results", false},
+	{ShapeChat, "Chat", "Conversations with the lengths and turns of ShareGPT", false},
+	{ShapePrefix, "Prefix", "Single requests of groups with a shared prefix", true},
+	{ShapeRAG, "RAG", "Short questions about long documents", true},
+	{ShapeAgent, "Agent", "Many turns with results of tools, behind a shared system prompt", true},
+	{ShapeFewShot, "Few-shot", "Short questions behind templates with examples", true},
+	{ShapeBatch, "Batch", "Single requests that share nothing", false},
+	{ShapeMixed, "Mixed", "Several of these, by weights", false},
+}
+
+// ShapePresets lists all presets by their names.
+var ShapePresets = shapePresets()
+
+func shapePresets() (all []ShapePreset) {
+	for _, s := range Shapes {
+		all = append(all, s.Preset)
+	}
+	return all
+}
+
+// grouped reports whether prompts of any part begin with a group's text.
+func (s TrafficShape) grouped() bool {
+	parts, _ := s.Parts() // parts that are refused have no groups
+	return slices.ContainsFunc(parts, func(p ShapePart) bool {
+		return Shapes[slices.Index(ShapePresets, p.Preset)].Grouped
+	})
 }
 
 // TrafficShape is what conversations send. A number of 0 is that of the preset. Numbers apply to each part of a mix.
 type TrafficShape struct {
-	Preset        ShapePreset `json:"preset,omitempty" alias:"shape" basic:"" default:"recorded" oneof:"recorded chat prefix rag agent few-shot batch mixed" help:"Traffic to send: recorded is the workload behind the recorded results (preset, turns, openings and the settings of answers and questions, which other shapes ignore); chat, rag, agent, few-shot and batch imitate published traffic; prefix is groups with a shared prefix; mixed is several of them, as in shape.mix."`
+	Preset        ShapePreset `json:"preset,omitempty" alias:"shape" basic:"" default:"recorded" oneof:"recorded chat prefix rag agent few-shot batch mixed" help:"Traffic to send: recorded is the workload behind the recorded results (preset, turns, openings and the settings of answers and questions, which other shapes do not have); chat, rag, agent, few-shot and batch imitate published traffic; prefix is groups with a shared prefix; mixed is several of them, as in shape.mix."`
 	Groups        int         `json:"groups,omitempty" default:"0" minimum:"0" maximum:"1000000" help:"Number of groups, documents (rag) or templates (few-shot) that prompts begin with. 0: as the shape has."`
 	PrefixTokens  int         `json:"prefix_tokens,omitempty" default:"0" minimum:"0" maximum:"131072" unit:"tokens" help:"Length of each of them; of agent, that of the system prompt with its tools. 0: as the shape has."`
 	SuffixTokens  int         `json:"suffix_tokens,omitempty" default:"0" minimum:"0" maximum:"131072" unit:"tokens" help:"Mean length of what each turn adds to the prompt: a question, a suffix or the result of a tool. 0: as the shape has."`
@@ -97,14 +130,10 @@ func (s TrafficShape) Check() error {
 	}{s}); err != nil {
 		return err
 	}
-	if s.Mix != "" && s.Preset != ShapeMixed {
-		return Refuse("shape.mix", s.Mix, "leave it empty unless shape.preset is mixed")
+	if _, err := s.Parts(); err != nil {
+		return err
 	}
-	if s.Recorded() && s != (TrafficShape{Preset: s.Preset}) {
-		return Refuse("shape.preset", ShapeRecorded, "another preset with numbers of a shape (shape.*)")
-	}
-	_, err := s.Parts()
-	return err
+	return TrafficKind{Shape: s}.CheckShape()
 }
 
 // Recorded reports whether the shape is that of the recorded results.

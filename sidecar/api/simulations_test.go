@@ -21,7 +21,7 @@ func TestSimulationRequestCheck(t *testing.T) {
 		`{"seeds": 0}`:                                                     "seeds: 0 is not allowed: 1 to 12",
 		`{"workers": 257}`:                                                 "workers: 257 is not allowed: 1 to 256",
 		`{"turns": {"min": 4, "max": 3}}`:                                  "turns.min: 4 is not allowed: 1 to 3",
-		`{"turns": {"min": 4, "max": 51}}`:                                 "turns.max: 51 is not allowed: 1 to 50",
+		`{"turns": {"min": 4, "max": 1001}}`:                               "turns.max: 1001 is not allowed: 1 to 1000",
 		`{"question_tokens": {"mean": 0, "cv": 0}}`:                        "question_tokens.mean: 0 is not allowed: 1 to 131072 tokens",
 		`{"output_tokens": {"mean": 1, "cv": 2.5}}`:                        "output_tokens.cv: 2.5 is not allowed: 0 to 2",
 		`{"start_rate": 0}`:                                                "start_rate: 0 is not allowed: more than 0, up to 1000 conversations per second",

@@ -103,7 +103,7 @@ type ConversationStatus string
 const (
 	ConversationActive    ConversationStatus = "active" // in progress
 	ConversationCompleted ConversationStatus = "completed"
-	ConversationRetired   ConversationStatus = "retired" // ended early, as concurrency was lowered or the workload drained
+	ConversationRetired   ConversationStatus = "retired" // ended early: lower concurrency, a drain, or a full context
 	ConversationCancelled ConversationStatus = "cancelled"
 	ConversationError     ConversationStatus = "error"
 )

@@ -37,7 +37,7 @@ var WorkloadSettings = []WorkloadSetting{
 		Help: "Number of different opening texts; 0: a new one for every conversation.",
 	},
 	{
-		Key: "opening_tokens", Label: "Opening length", Limit: Limit{Min: 200, Max: 8000, Unit: "tokens"},
+		Key: "opening_tokens", Label: "Opening length", Limit: Limit{Min: 200, Max: MaxTokens, Unit: "tokens"},
 		Help: "Length of the opening texts in tokens.",
 	},
 	{

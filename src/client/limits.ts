@@ -27,7 +27,7 @@ const table = {
   max_concurrency: { min: 1, max: 100000 },
   max_inflight: { min: 1, max: 100000 },
   max_tokens: { min: 1, max: 131072 },
-  opening_tokens: { min: 200, max: 8000 },
+  opening_tokens: { min: 200, max: 131072 },
   openings: { min: 0, max: 1000000 },
   'output_tokens.cv': { min: 0, max: 2 },
   'output_tokens.mean': { min: 0, max: 131072 },
@@ -50,8 +50,8 @@ const table = {
   target_rps: { min: 0, max: 10000 },
   think_time: { min: 0, max: 3600 },
   title: { min: 0, max: 200 },
-  'turns.max': { min: 1, max: 50 },
-  'turns.min': { min: 1, max: 50 },
+  'turns.max': { min: 1, max: 1000 },
+  'turns.min': { min: 1, max: 1000 },
 } satisfies Record<string, Limit>;
 
 /** The path of a field, as the API's problems name it, or a parameter. */

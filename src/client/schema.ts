@@ -1185,7 +1185,7 @@ export interface components {
         /**
          * @description The state of a conversation.
          *     - `active`: in progress
-         *     - `retired`: ended early, as concurrency was lowered or the workload drained
+         *     - `retired`: ended early: lower concurrency, a drain, or a full context
          * @enum {string}
          */
         ConversationStatus: "active" | "completed" | "retired" | "cancelled" | "error";
@@ -2336,7 +2336,7 @@ export interface components {
             temperature?: number;
             /** @description User's pause before the next question. */
             think_time?: number;
-            /** @description min 1 to 50, max 1 to 50 */
+            /** @description min 1 to 1000, max 1 to 1000 */
             turns?: components["schemas"]["Range"];
             workers?: number;
         };
@@ -3606,7 +3606,7 @@ export interface components {
             start_rate?: number;
             /** @description Maximum requests per second; 0: no limit. */
             target_rps?: number;
-            /** @description min 1 to 50, max 1 to 50 */
+            /** @description min 1 to 1000, max 1 to 1000 */
             turns?: components["schemas"]["Range"];
         };
         /** @description The part of a workload's configuration that affects its results at a concurrency. A baseline contains it, so that differences can be listed. It leaves out the seed, which chooses among equivalent conversations, and the start rate: if that limits the concurrency, the row has the concurrency that was reached. Values that rows of former versions lack are not known. */

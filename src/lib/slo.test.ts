@@ -21,6 +21,11 @@ describe('sloLevel', () => {
     expect(sloLevel(value, 0.6, error, bothWays)).toBe(level);
   });
 
+  it('is missed where more than 5 % of the turns failed', () => {
+    expect(sloLevel(0.1, 0.6, 0, false, 0.06)).toBe('missed');
+    expect(sloLevel(0.1, 0.6, 0, false, 0.05)).toBe('met');
+  });
+
   it('has no level without a value or a threshold', () => {
     expect(sloLevel(undefined, 0.6)).toBeUndefined();
     expect(sloLevel(0.1, undefined)).toBeUndefined();

@@ -110,11 +110,14 @@ func (b *booth) checkLoadgen(ctx context.Context) error {
 
 // loadgenArgs returns the load generator's flags.
 func (b *booth) loadgenArgs(target, prometheus, address string) []string {
-	return append([]string{
+	args := []string{
 		"--target-url=" + target, "--prometheus-url=" + prometheus, "--prometheus-namespace=" + namespace,
-		"--listen=" + address, "--data-dir=" + b.folder("data"),
-		"--concurrency=" + strconv.Itoa(b.flags.Concurrency), "--start=" + strconv.FormatBool(b.flags.Start),
-	}, b.kind.loadgenArgs()...)
+		"--listen=" + address, "--data-dir=" + b.folder("data"), "--start=" + strconv.FormatBool(b.flags.Start),
+	}
+	if os.Getenv("LOADGEN_RATE") == "" {
+		args = append(args, "--concurrency="+strconv.Itoa(b.flags.Concurrency))
+	}
+	return append(args, b.kind.loadgenArgs()...)
 }
 
 // twinArgs returns the load generator's flags for the second cluster.

@@ -159,23 +159,23 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		return study.Request{}, err
 	}
 	base := preset.Complete(p)
-	turns := api.Range{Min: or(c.TurnsMin, base.Turns.Min), Max: or(c.TurnsMax, base.Turns.Max)}
-	output := api.Distribution{
-		Mean: or(c.OutputTokensMean, base.OutputTokens.Mean), CV: or(c.OutputTokensCV, base.OutputTokens.CV),
-	}
-	question := api.Distribution{
-		Mean: or(c.QuestionTokensMean, base.QuestionTokens.Mean), CV: or(c.QuestionTokensCV, base.QuestionTokens.CV),
-	}
 	r := study.Request{
 		Levels: levels, Seeds: c.Seeds, FirstSeed: c.FirstSeed,
 		Shape: &c.Shape, Openings: c.Openings, OpeningTokens: c.OpeningTokens, MaxTokens: c.MaxTokens, StartRate: c.StartRate,
 		Arrivals: c.Arrivals, Burstiness: c.Burstiness, MaxInflight: c.MaxInflight,
-		Turns: &turns, OutputTokens: &output, QuestionTokens: &question,
 		Workers: c.Workers, MaxBatchSize: c.MaxBatchSize, BlockSize: c.BlockSize, KVTokens: c.KVTokens,
 		Speculation: c.Speculation, OverlapWeight: c.OverlapWeight, Temperature: c.Temperature,
 		RouterDecodeActiveRequestWeight: c.RouterDecodeActiveRequestWeight,
 		RouterTrackOutputBlocks:         c.RouterTrackOutputBlocks,
 		RouterAssumeKVReuse:             c.RouterAssumeKVReuse,
+	}
+	if c.TurnsMin != nil || c.TurnsMax != nil {
+		r.Turns = &api.Range{Min: or(c.TurnsMin, base.Turns.Min), Max: or(c.TurnsMax, base.Turns.Max)}
+	}
+	r.OutputTokens = distribution(c.OutputTokensMean, c.OutputTokensCV, base.OutputTokens)
+	r.QuestionTokens = distribution(c.QuestionTokensMean, c.QuestionTokensCV, base.QuestionTokens)
+	if err := r.CheckTraffic(c.firstRequest != nil); err != nil {
+		return r, err
 	}
 	blockSize := or(c.BlockSize, *base.BlockSize)
 	if c.firstRequest != nil { // a trace has no conversations that would have to fit into a cache
@@ -193,6 +193,14 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		r.KVTokens = new(*c.KVBlocks * blockSize)
 	}
 	return r.Over(base), nil
+}
+
+// distribution returns that of two flags, nil where neither is given. The other one is that of base.
+func distribution(mean, cv *float64, base *api.Distribution) *api.Distribution {
+	if mean == nil && cv == nil {
+		return nil
+	}
+	return &api.Distribution{Mean: or(mean, base.Mean), CV: or(cv, base.CV)}
 }
 
 func or[T any](flag *T, other T) T {

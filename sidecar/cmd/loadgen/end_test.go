@@ -28,9 +28,11 @@ import (
 // brief runs a load generator to the end of its run.
 func brief(t *testing.T, target string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	if !strings.HasPrefix(args[0], "--trace=") {
+		args = append(args, "--turns-min=1", "--turns-max=2")
+	}
 	return newProgram(t, append(
 		args, "--target-url="+target, "--concurrency=4", "--start-rate=1000", "--target-rps=0",
-		"--turns-min=1", "--turns-max=2",
 	)...).finish()
 }
 

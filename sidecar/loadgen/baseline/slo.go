@@ -29,10 +29,14 @@ func Judge(value, threshold float64) SLOColor {
 	}
 }
 
+// FailuresMiss reports whether so many turns failed that an SLO is missed, whatever the times of the others: an SLO is
+// about a p95, and a failed turn counts as slower than every successful one. nil means that the ratio is unknown.
+func FailuresMiss(ratio *float64) bool { return ratio != nil && *ratio > .05 }
+
 // Meets reports whether a row meets every SLO: TTFT p95 and TPOT p95. A row whose TPOT p95 was not recorded is judged
 // by TTFT alone. A row without a TTFT p95 cannot be judged and does not meet.
 func Meets(row api.BaselineRow, slo api.SLO) bool {
-	if row.TTFT.P95 == nil || Judge(*row.TTFT.P95, slo.TTFT) == SLOMissed {
+	if FailuresMiss(row.ErrorRatio) || row.TTFT.P95 == nil || Judge(*row.TTFT.P95, slo.TTFT) == SLOMissed {
 		return false
 	}
 	return row.TPOT.P95 == nil || Judge(*row.TPOT.P95, slo.TPOT) != SLOMissed
@@ -41,6 +45,9 @@ func Meets(row api.BaselineRow, slo api.SLO) bool {
 // decidable reports whether the result of [Meets] for a row is independent of the load generator's own error, and of
 // turns that were cut.
 func decidable(row api.BaselineRow, slo api.SLO) bool {
+	if FailuresMiss(row.ErrorRatio) {
+		return true
+	}
 	if QuantityOf("ttft_p95").AtLeastIn(&row) && Judge(*row.TTFT.P95, slo.TTFT) != SLOMissed {
 		return false
 	}

@@ -40,6 +40,7 @@ type Corpus struct {
 
 	mu      sync.Mutex
 	recipes map[int]*recipe // by the starter's index; made when first needed
+	counts  map[string]int  // tokens of texts and their parts; counted when first needed
 }
 
 // Builtin returns the ten embedded articles, in the order of their ids.

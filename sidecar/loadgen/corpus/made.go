@@ -110,7 +110,7 @@ func (c *Corpus) recipe(article int) *recipe {
 		c.recipes = map[int]*recipe{}
 	}
 	if c.recipes[article] == nil && c.Length > 0 {
-		c.recipes[article] = newSizedRecipe(c.whole.from(article, c.Length))
+		c.recipes[article] = c.whole.sizedRecipe(article, c.Length)
 	}
 	if c.recipes[article] == nil {
 		c.recipes[article] = newRecipe(c.Starters[article].Text)

@@ -139,7 +139,7 @@ func TestOpeningsOfOtherTexts(t *testing.T) {
 func TestSizedOpeningsHaveExactLength(t *testing.T) {
 	c := builtin(t)
 	assert.Same(t, c, c.Sized(0))
-	for _, tokens := range []int{200, 333, 3750, 8000} {
+	for _, tokens := range []int{200, 333, 3750, 8000, 50_000} {
 		sized := c.Sized(tokens)
 		assert.Equal(t, c.Name, sized.Name)
 		assert.Equal(t, tokens, sized.Length)

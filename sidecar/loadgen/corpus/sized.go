@@ -19,7 +19,7 @@ func (c *Corpus) Sized(tokens int) *Corpus {
 	}
 	sized := &Corpus{Name: c.Name, Starters: slices.Clone(c.Starters), Length: tokens, whole: c}
 	for i := range sized.Starters {
-		sized.Starters[i].Text = newSizedRecipe(c.from(i, tokens)).exactly(tokens, "")
+		sized.Starters[i].Text = c.sizedRecipe(i, tokens).exactly(tokens, "")
 	}
 	return sized
 }
@@ -38,21 +38,36 @@ func (c *Corpus) from(place, tokens int) string {
 	for n := 0; n < tokens && len(all) < tokens; place++ {
 		text := c.Starters[place%len(c.Starters)].Text
 		all = append(all, text)
-		n += max(1, Tokens(text))
+		n += max(1, c.tokens(text))
 	}
 	return strings.Join(all, "\n\n")
 }
 
+// tokens returns the number of tokens of a text, which is counted once.
+func (c *Corpus) tokens(text string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, known := c.counts[text]
+	if !known {
+		if c.counts == nil {
+			c.counts = map[string]int{}
+		}
+		n = Tokens(text)
+		c.counts[text] = n
+	}
+	return n
+}
+
 const paragraphEnd = "\n\n"
 
-// newSizedRecipe divides a text and counts the tokens of each part with the line's end that
+// sizedRecipe divides the text from an index on and counts the tokens of each part with the line's end that
 // follows it, so that the counts add up in any order.
-func newSizedRecipe(text string) *recipe {
-	r := divide(text)
+func (c *Corpus) sizedRecipe(place, tokens int) *recipe {
+	r := divide(c.from(place, tokens))
 	r.front = fronts[0]
 	r.tokens = map[string]int{}
 	count := func(begin, part string) {
-		n := Tokens(part + paragraphEnd)
+		n := c.tokens(part + paragraphEnd)
 		if known, twice := r.tokens[begin]; twice && known != n {
 			n = ambiguous
 		}

@@ -410,12 +410,23 @@ func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	}
 	next, err := l.settings.Apply(p, limit)
 	if err == nil {
+		err = api.TrafficKind{Trace: l.opts.Plan != nil, Shape: next.TrafficShape, Arrivals: next.Arrivals}.CheckRequest(p)
+	}
+	if err == nil {
 		err = l.process.checkConcurrency("concurrency", next.Level.Conversations())
 	}
 	if err == nil {
-		_, err = next.ShapePlan(l.opts.Seed, l.opts.Client.Recognized().ContextTokens)
+		err = l.checkContext(next)
 	}
 	return next, err
+}
+
+// checkContext refuses settings whose prompts do not fit into the context of the model. The lock is held.
+func (l *Lane) checkContext(s workload.Settings) error {
+	if l.opts.Plan != nil {
+		return nil
+	}
+	return s.CheckContext(l.corpus, l.opts.Client.Recognized().ContextTokens)
 }
 
 // apply applies new settings. The lock is held.

@@ -373,6 +373,9 @@ func (c *Comparison) compare() {
 	for i := range c.Sides {
 		if all := baseline.Sustained(c.Sides[i].source, c.SLO); len(all) == 1 && c.SLO != (api.SLO{}) {
 			c.Sides[i].Sustained = &all[0]
+			if c.open(&c.Sides[i]) {
+				all[0].Level = nil
+			}
 		}
 		for j := range i {
 			if c.OfTrial() {
@@ -392,6 +395,24 @@ func (c *Comparison) compare() {
 			}
 		}
 	}
+}
+
+// open reports whether a level of an unfinished sweep that has not run could change what a side sustains.
+func (c *Comparison) open(s *Side) bool {
+	level := s.Sustained.Level
+	if level == nil || c.Sweep == nil || c.Sweep.Request.Kind != api.SweepLevels {
+		return false
+	}
+	below, measured := level.Value, s.Levels()
+	for _, l := range measured {
+		if l.Value > level.Value && !slices.Contains(s.Sustained.Untested, l) { // the lowest one that misses
+			below = l.Value
+			break
+		}
+	}
+	return slices.ContainsFunc(c.Sweep.Request.Levels, func(l api.Level) bool {
+		return l.Value < below && !slices.Contains(measured, l)
+	})
 }
 
 // Reasons why no advantage is reported.

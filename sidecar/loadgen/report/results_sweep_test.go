@@ -493,3 +493,24 @@ func TestMeanRowHasErrors(t *testing.T) {
 	}
 	assert.InDelta(t, .02, *proof.MeanRow(rows).ErrorRatio, 1e-9)
 }
+
+// What a side sustains is not known while a level that could change it has not run.
+func TestUnfinishedSweepDoesNotSayWhatIsSustained(t *testing.T) {
+	const known = "Round-robin sustains 120 conversations, the most that was measured"
+	for _, tt := range []struct {
+		planned []int
+		p95     float64 // at 120
+		want    string
+	}{
+		{[]int{60, 120}, .5, known},
+		{[]int{60, 120, 180}, .5, known},
+		{[]int{30, 60, 120}, .5, "what Round-robin sustains is not known yet"},
+		{[]int{60, 90, 120}, .7, "what Round-robin sustains is not known yet"},
+		{[]int{60, 120, 180}, .7, "Round-robin sustains 60 conversations"},
+	} {
+		s := swept(api.SweepLevels, tt.planned...)
+		s.State, s.Progress.Spans = api.SweepRunning, 2
+		s.Rows = []api.BaselineRow{measured(60, roundRobin, .4, 2000, .02), measured(120, roundRobin, tt.p95, 2500, .02)}
+		assert.Contains(t, strings.Join(Words(&s), "\n"), tt.want, "%v", tt)
+	}
+}

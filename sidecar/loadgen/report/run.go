@@ -145,6 +145,7 @@ type Objective struct {
 	P95       *float64    `json:"p95,omitempty"`
 	Interval  *[2]float64 `json:"interval,omitempty"`
 	Met       *bool       `json:"met,omitempty"`      // absent: not measured, or withheld
+	Failed    *float64    `json:"failed,omitempty"`   // share of failed turns, where they alone miss it
 	Withheld  string      `json:"withheld,omitempty"` // why it is neither met nor missed
 }
 
@@ -331,7 +332,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 	})
 	for _, f := range api.Times {
 		if f.Objective != nil {
-			r.SLO = append(r.SLO, objective(f, f.Quantiles(&r.Metrics), f.Objective(b.run.SLO)))
+			r.SLO = append(r.SLO, objective(f, f.Quantiles(&r.Metrics), f.Objective(b.run.SLO), r.ErrorRatio))
 		}
 	}
 	r.Notes = append(r.Notes, notes...)
@@ -357,9 +358,11 @@ func percentiles(values []float64) (p50, p95 *float64) {
 	return new(stats.Percentile(values, .5)), new(stats.Percentile(values, .95))
 }
 
-func objective(f *api.Figure, q *api.Quantiles, threshold float64) Objective {
+func objective(f *api.Figure, q *api.Quantiles, threshold float64, failed *float64) Objective {
 	o := Objective{Metric: f.Key, Threshold: threshold, P95: q.P95, Interval: q.P95Interval}
 	switch {
+	case baseline.FailuresMiss(failed):
+		o.Met, o.Failed = new(false), failed
 	case q.P95 == nil:
 	case slices.Contains(q.AtLeast, "p95") && *q.P95 <= threshold:
 		o.Withheld = cutShort(q.Cut)

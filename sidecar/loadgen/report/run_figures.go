@@ -61,6 +61,10 @@ func (r *Run) outcomes() []Figure {
 func (r *Run) objectiveFigure(o *Objective) Figure {
 	f := Figure{Name: strings.ToUpper(o.Metric) + " p95", Note: "not measured"}
 	if o.P95 == nil {
+		if o.Failed != nil {
+			f.Note, f.Class = "SLO "+inMilliseconds(o.Threshold)+" missed: "+share100(*o.Failed)+" of the turns failed", "bad"
+			return f
+		}
 		if o.Metric == "tpot" && r.Metrics.TPOT.Unknown > 0 {
 			f.Note = "not judged"
 		}
@@ -68,6 +72,9 @@ func (r *Run) objectiveFigure(o *Objective) Figure {
 	}
 	f.Value, f.Note = inMilliseconds(*o.P95), "SLO "+inMilliseconds(o.Threshold)
 	switch {
+	case o.Failed != nil:
+		f.Note, f.Class = f.Note+" missed: "+share100(*o.Failed)+" of the turns failed, the value is of the others", "bad"
+		return f
 	case o.Withheld != "":
 		f.Note += " undecided: " + o.Withheld
 		return f

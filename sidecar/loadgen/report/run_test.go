@@ -131,6 +131,13 @@ func TestFiguresOfTheSLO(t *testing.T) {
 			assert.Contains(t, got, line)
 		}
 	}
+	failing := some()
+	for range 60 {
+		failing = append(failing, failure(33, api.ErrorStall, "silent"))
+	}
+	all := text(t, reported(t, failing, func(run *Ended) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
+	assert.Contains(t, all, "SLO              missed (")
+	assert.Contains(t, all, "669 ms (SLO 2000 ms missed: 9.5 % of the turns failed, the value is of the others)")
 	short := some()
 	for _, one := range short {
 		one.TPOT = nil

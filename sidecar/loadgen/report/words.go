@@ -349,7 +349,11 @@ func (r *Results) sideWords() (all []string) {
 		switch s := &r.Sides[i]; {
 		case s.Sustained == nil:
 		case s.Sustained.Level == nil:
-			clauses = append(clauses, "what "+s.Name+" sustains is not known")
+			clause := "what " + s.Name + " sustains is not known"
+			if r.Sweep != nil && r.Sweep.Unfinished != "" {
+				clause += " yet"
+			}
+			clauses = append(clauses, clause)
 		default:
 			clauses = append(clauses, s.Name+" sustains "+sustains(s))
 		}

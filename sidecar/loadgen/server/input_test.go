@@ -130,7 +130,7 @@ func TestInputAtItsBounds(t *testing.T) {
 		{method: "POST", path: "/workload/start", body: `{"concurrency":1}`},
 		{method: "POST", path: "/workload/start", body: ` {"concurrency":100000} ` + "\n"},
 		{method: "PATCH", path: "/workload", body: `{"turns":{"min":1,"max":1},"max_tokens":1,"start_rate":0.001,"target_rps":0}`},
-		{method: "PATCH", path: "/workload", body: `{"turns":{"min":50,"max":50},"max_tokens":131072,"target_rps":10000}`},
+		{method: "PATCH", path: "/workload", body: `{"turns":{"min":1000,"max":1000},"max_tokens":131072,"target_rps":10000}`},
 		{method: "PUT", path: "/cluster/mode", body: `{"mode":"least_loaded"}`},
 		{method: "PATCH", path: "/settings", body: `{"slo":{"ttft":3600,"tpot":3600},"slider":{"min":1,"max":100000,"increment":100000}}`},
 		{method: "PATCH", path: "/settings", body: `{"title":"` + strings.Repeat("ü", 200) + `","subtitle":"","default_baseline":""}`},

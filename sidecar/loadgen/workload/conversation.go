@@ -102,13 +102,14 @@ type drawn struct {
 // newDraw draws conversation k. Its opening is one of those in circulation, or has the number own
 // where every conversation has its own. rampedStart is the field RampedStart of [draw.Shape].
 func newDraw(seed uint64, k, own, rampedStart int64, s Settings, c *corpus.Corpus) drawn {
+	var text corpus.Starter
 	d := draw.New(seed, k, own, draw.Shape{
 		Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.lengths(), RampedStart: rampedStart,
+		Script: func(opening int64) int {
+			text = c.Opening(seed, opening)
+			return len(text.Script)
+		},
 	})
-	text := c.Opening(seed, d.Opening)
-	if n := len(text.Script); n > 0 && (k >= rampedStart || d.Turns > n) {
-		d.Turns = n // the script determines the number of turns
-	}
 	return drawn{d, text}
 }
 

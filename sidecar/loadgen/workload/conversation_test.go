@@ -56,6 +56,22 @@ func TestFirstMessageBeginsWithNonceAndStarter(t *testing.T) {
 	assert.Greater(t, len(used), 5)
 }
 
+// A conversation ends before prompt and answer would be longer than the context of the model.
+func TestContextEndsConversations(t *testing.T) {
+	ends := map[int]int{}
+	for _, turns := range talk(t, &server{usage: 1000}, func(o *Options) { o.ModelTokens = 4300 }) {
+		ends[len(turns)]++
+	}
+	assert.Greater(t, ends[2], 20, "the third prompt has 5,000 tokens")
+	for turns := range ends {
+		assert.LessOrEqual(t, turns, 2)
+	}
+	s := booth(1)
+	require.NoError(t, s.CheckContext(articles(t).Sized(2000), 3200))
+	assert.EqualError(t, s.CheckContext(articles(t).Sized(2000), 3000), "opening_tokens: 2000 is not allowed: at most "+
+		"1876 before answers of 1024 (max_tokens) in the context of the model, 3000 tokens")
+}
+
 // Each turn resends the previous one byte for byte, with its answer and a new question. Otherwise no KV cache could
 // help.
 func TestHistoryIsResent(t *testing.T) {

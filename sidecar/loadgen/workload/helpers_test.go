@@ -47,6 +47,7 @@ func virtual(t *testing.T, name string, test func(t *testing.T)) {
 type server struct {
 	fault func(at time.Time) *chat.Error // called for each request; nil: no faults
 	text  func(tokens int) string        // text of an answer; nil: short answers that all differ
+	usage int                            // tokens of a prompt for each of its messages; 0: not reported
 
 	mu   sync.Mutex
 	sent []request
@@ -102,7 +103,7 @@ func (s *server) serve(ctx context.Context, req chat.Request) chat.Result {
 		r.Chunks = append(r.Chunks, chat.Chunk{At: time.Since(r.Sent), Tokens: int32(part.tokens)})
 		req.OnChunk(part.tokens)
 	}
-	r.Usage = &chat.Usage{Completion: req.MaxTokens}
+	r.Usage = &chat.Usage{Prompt: s.usage * len(req.Messages), Completion: req.MaxTokens}
 	r.Content = "Answer to " + req.ID + "."
 	if s.text != nil {
 		r.Content = s.text(req.MaxTokens)

@@ -168,6 +168,19 @@ func (s Settings) drawsAs(o Settings) bool {
 		s.OutputTokens == o.OutputTokens && s.TrafficShape == o.TrafficShape
 }
 
+// CheckContext checks that what conversations begin with leaves room for an answer in the context of a model, which
+// holds so many tokens; 0 means unknown. The error is an [api.FieldError].
+func (s Settings) CheckContext(c *corpus.Corpus, tokens int) error {
+	if _, err := s.ShapePlan(0, tokens); err != nil || tokens == 0 || !s.TrafficShape.Recorded() {
+		return err
+	}
+	if most := tokens - s.MaxTokens - questionTokens; c.Length > most {
+		return api.Refuse("opening_tokens", c.Length, fmt.Sprintf(
+			"at most %d before answers of %d (max_tokens) in the context of the model, %d tokens", most, s.MaxTokens, tokens))
+	}
+	return nil
+}
+
 // Check checks every field against its range. The error is an [api.FieldError].
 func (s Settings) Check(maxConcurrency int) error {
 	if err := cmp.Or(s.Ramp.Check(s.Level), api.CheckLimits(s)); err != nil {

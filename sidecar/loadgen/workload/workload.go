@@ -539,7 +539,22 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	}
 	c.messages = append(c.messages, answer)
 	c.answers += chat.TextMemory(len(r.Content))
+	if c.outgrows(t, w.opts.ModelTokens) {
+		c.done = n
+		return api.ConversationRetired
+	}
 	return ""
+}
+
+// questionTokens is the room for a follow-up question in the context of a model.
+const questionTokens = 100
+
+// outgrows reports whether the turn after t could exceed the context of the model; 0 means that it is unknown.
+func (c *Conversation) outgrows(t *LiveTurn, context int) bool {
+	if context == 0 || t.PromptTokens == nil || t.Number == c.Planned {
+		return false
+	}
+	return *t.PromptTokens+*t.OutputTokens+questionTokens+c.draw.MaxTokens[t.Number] > context
 }
 
 // landed counts a turn that is no longer in flight.

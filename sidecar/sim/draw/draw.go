@@ -20,15 +20,21 @@ type Shape struct {
 	// that remain of a conversation at a random moment. Otherwise, conversations that begin together end together,
 	// and the load comes in waves for many times their length.
 	RampedStart int64
+	// Script returns the number of turns that an opening determines, 0 where it determines none; nil: none does.
+	Script func(opening int64) int
 }
 
 // Conversation holds the random properties of a conversation.
 type Conversation struct {
-	Opening   int64             // number: below Shape.Openings, or from [api.MaxOpenings] on for an opening of its own
-	Turns     int               // number of turns
-	MaxTokens [api.MaxTurns]int // of each turn's answer
-	Questions *rand.Rand        // for the follow-up questions; separate, so that answers change no draw
+	Opening   int64      // number: below Shape.Openings, or from [api.MaxOpenings] on for an opening of its own
+	Turns     int        // number of turns
+	MaxTokens []int      // of each turn's answer, and possibly of further ones
+	Questions *rand.Rand // for the follow-up questions; separate, so that answers change no draw
 }
+
+// leastLengths is the number of lengths that each conversation draws before what follows them, so that its number of
+// turns changes no other draw.
+const leastLengths = 50
 
 // New returns the properties of conversation k. own is the number of its opening among those that are used once. All
 // numbers are drawn whether or not they are used, so that a setting changes only the properties that it describes.
@@ -40,11 +46,20 @@ func New(seed uint64, k, own int64, s Shape) Conversation {
 		c.Opening = api.MaxOpenings + own
 	}
 	c.Turns = s.Turns.Min + r.IntN(s.Turns.Max-s.Turns.Min+1)
-	for i := range c.MaxTokens {
-		c.MaxTokens[i] = length(r.NormFloat64(), s.Output, s.MaxTokens)
+	c.MaxTokens = make([]int, 0, max(c.Turns, leastLengths))
+	for len(c.MaxTokens) < leastLengths {
+		c.MaxTokens = append(c.MaxTokens, length(r.NormFloat64(), s.Output, s.MaxTokens))
 	}
 	if k < s.RampedStart {
 		c.Turns = remaining(r, s.Turns)
+	}
+	if s.Script != nil {
+		if n := s.Script(c.Opening); n > 0 && (k >= s.RampedStart || c.Turns > n) {
+			c.Turns = n
+		}
+	}
+	for len(c.MaxTokens) < c.Turns {
+		c.MaxTokens = append(c.MaxTokens, length(r.NormFloat64(), s.Output, s.MaxTokens))
 	}
 	return c
 }

@@ -62,6 +62,18 @@ func (r Request) Over(other Request) Request {
 	return r
 }
 
+// CheckTraffic refuses fields that the request's shape, or a trace, ignores. The error is an *[api.FieldError].
+func (r Request) CheckTraffic(trace bool) error {
+	kind := api.TrafficKind{Trace: trace, Arrivals: api.ArrivalsPoisson}
+	if r.Arrivals != nil {
+		kind.Arrivals = *r.Arrivals
+	}
+	if r.Shape != nil {
+		kind.Shape = *r.Shape
+	}
+	return kind.CheckRequest(api.SimulationRequest(r))
+}
+
 // Complete returns the request with every field set. Levels are sorted; levels and modes are distinct.
 func (r Request) Complete(p sim.Profile) Request {
 	w, o := closedloop.Recorded(), sim.DefaultOptions(p)

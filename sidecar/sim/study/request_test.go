@@ -80,7 +80,7 @@ func TestGridRefusesFieldsOutOfRange(t *testing.T) {
 		"openings":                            `{"openings": -1}`,
 		"opening_tokens":                      `{"opening_tokens": 131073}`,
 		"turns.min":                           `{"turns": {"min": 4, "max": 3}}`,
-		"turns.max":                           `{"turns": {"min": 4, "max": 51}}`,
+		"turns.max":                           `{"turns": {"min": 4, "max": 1001}}`,
 		"output_tokens.mean":                  `{"output_tokens": {"mean": -1, "cv": 0}}`,
 		"output_tokens.cv":                    `{"output_tokens": {"mean": 1, "cv": 3}}`,
 		"max_tokens":                          `{"max_tokens": 0}`,

@@ -271,7 +271,7 @@ func (d *Desk) StartSimulation(by, user string, req api.SimulationRequest) (api.
 
 // read makes a simulation of a request.
 func (d *Desk) read(req api.SimulationRequest) (*simulation, error) {
-	if err := api.CheckLimits(req); err != nil {
+	if err := cmp.Or(api.CheckLimits(req), study.Request(req).CheckTraffic(false)); err != nil {
 		return nil, err
 	}
 	p, err := d.profile(req.Profile)

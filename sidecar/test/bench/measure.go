@@ -172,9 +172,10 @@ func startLoadgen(
 	listen := process.Loopback(ports[0])
 	cmd := exec.CommandContext(ctx, binary, append([]string{
 		"--target-url=http://" + target, "--listen=" + listen, "--data-dir=" + dir,
-		"--concurrency=" + strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0",
-		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn",
+		fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0", "--start", "--log-level=warn",
 	}, more...)...)
+	cmd.Env = append(os.Environ(), "LOADGEN_CONCURRENCY="+strconv.Itoa(streams), // which flags of a trace override
+		fmt.Sprintf("LOADGEN_OUTPUT_TOKENS_MEAN=%d", meanTokens), "LOADGEN_OUTPUT_TOKENS_CV=.15")
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

@@ -308,7 +308,7 @@ function liveCell(input: Input, figure: Figure): Cell {
     format,
     interval,
     failing: failing?.(value),
-    slo: isSettling ? undefined : levelOf(input, figure, value, error),
+    slo: isSettling ? undefined : levelOf(input, figure, value, error, input.lane?.window.error_ratio),
     tag: isSettling ? 'settling' : tag,
   };
 }
@@ -324,8 +324,14 @@ function absentTag({ comparison, lane }: Input, figure: Figure): Tag {
   return figure === hitRate && comparison.n > 0 ? 'not reported' : 'no data yet';
 }
 
-function levelOf({ settings }: Input, { slo, bothWays }: Figure, value?: number, error?: number): SLOLevel | undefined {
-  return slo && sloLevel(value, settings.slo[slo], error, bothWays);
+function levelOf(
+  { settings }: Input,
+  { slo, bothWays }: Figure,
+  value?: number,
+  error?: number,
+  errorRatio?: number
+): SLOLevel | undefined {
+  return slo && sloLevel(value, settings.slo[slo], error, bothWays, errorRatio);
 }
 
 /** Formats a recorded value, with its difference where live has a value, too. */

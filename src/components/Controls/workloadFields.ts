@@ -10,6 +10,7 @@ import {
 import { decimalNumber, wholeNumber } from '../../lib/input';
 import { kindOf, type LevelKind } from '../../lib/level';
 import { valueAt, withValue } from '../../lib/path';
+import { isRecorded } from '../Traffic';
 
 interface FieldInfo {
   /** Its path in a patch, in the state and in a problem of the API. */
@@ -57,13 +58,14 @@ export const arrivals: Array<{ value: Arrivals; label: string; description: stri
 const ofTexts: FieldName[] = ['turns.min', 'turns.max', 'openings'];
 
 /** Returns the fields that have an effect on the load. */
-export function fieldsOf({ concurrency, shape }: State, values: Values): FieldInfo[] {
+export function fieldsOf({ concurrency, shape, traffic_shape }: State, values: Values): FieldInfo[] {
   const kind = kindOf(concurrency.target);
   return fields.filter(
     ({ path }) =>
       (kinds[path] ?? kind) === kind &&
       (path !== 'burstiness' || values.arrivals === 'gamma') &&
-      !(shape.traffic && ofTexts.includes(path))
+      !(shape.traffic && ofTexts.includes(path)) &&
+      !(path === 'max_tokens' && !isRecorded(traffic_shape)) // a trace may have answers without a length
   );
 }
 

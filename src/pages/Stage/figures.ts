@@ -28,7 +28,8 @@ const infos = {
     name: percentileName('ttft', 'p95'),
     format: MS,
     value: ({ baseline }) => baseline.live.ttft.p95,
-    slo: (value, { baseline }, { slo }) => sloLevel(value, slo.ttft, baseline.live.ttft.p95_error),
+    slo: (value, { baseline, window }, { slo }) =>
+      sloLevel(value, slo.ttft, baseline.live.ttft.p95_error, false, window.error_ratio),
   },
   output_tokens_per_second: {
     name: figures.output_tokens_per_second.name,

@@ -99,7 +99,7 @@ func TestQuestionSets(t *testing.T) {
 	const parts = `{"messages": [{"role": "system", "content": "S"}, ` +
 		`{"role": "user", "content": [{"type": "text", "text": "你好，"}, {"type": "text", "text": "?"}]}, ` +
 		`{"role": "assistant", "content": null}, {"role": "User", "content": "B"}]}`
-	fifty := strings.Repeat(`"A",`, 50)
+	most := strings.Repeat(`"A",`, 1000)
 	for _, c := range []struct {
 		name, data, skipped string
 		want                []corpus.Starter
@@ -136,7 +136,7 @@ func TestQuestionSets(t *testing.T) {
 		{"e.jsonl", `{"turns": ["A", " "]}`, "turn 2 of the user is empty", nil},
 		{"n.jsonl", `{"conversations": [{"from": "gpt", "value": "A"}]}`, "it has no turn of a user", nil},
 		{"t.jsonl", `{"turns": 7}`, "not a question set's conversation", nil},
-		{"x.jsonl", `{"turns": [` + fifty + `"A"]}`, "it has 51 turns of the user; the limit is 50", nil},
+		{"x.jsonl", `{"turns": [` + most + `"A"]}`, "it has 1001 turns of the user; the limit is 1000", nil},
 	} {
 		f := fitAll([]document{{name: c.name, data: []byte(c.data)}})
 		assert.Equal(t, c.want, f.starters, c.name)

@@ -47,7 +47,7 @@ func (c *Config) Check() error {
 }
 
 func (c *Config) checkRequired() error {
-	if c.Compare != nil || c.Shadow != nil || c.Trace != nil || c.Record != nil || c.Replay != "" { // they use no target
+	if !c.sends() && !c.Member { // they use no target
 		return nil
 	}
 	if c.Member { // the coordinator names its target

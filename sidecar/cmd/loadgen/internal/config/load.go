@@ -190,13 +190,73 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	}
 	explicit := explicitly(ctx)
 	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
-	c.Sweep = l.sweep(ctx, &c)
 	c.Replay, c.CheckCluster = l.grammar.Replay.File, l.grammar.Check.Cluster
 	l.takeCommand(ctx, &c)
+	if err := l.checkTraffic(commandOf(ctx), explicit, &c); err != nil {
+		return nil, err
+	}
+	c.Sweep = l.sweep(ctx, &c)
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// checkTraffic refuses settings that the level or the traffic ignores, unless a stronger source sets those.
+func (l *loader) checkTraffic(command Command, explicit map[*kong.Value]bool, c *Config) error {
+	given := func(name string) int {
+		if f := l.byName[name]; explicit[f.flag.Value] && !f.flag.Target.IsZero() {
+			return strength(l.from[name])
+		}
+		return 0
+	}
+	number, rate := given("concurrency"), given("rate")
+	switch {
+	case !c.sends():
+		return nil
+	case max(number, rate) == ofFlags && (command == Levels || command == Capacity):
+		name := "rate"
+		if number == ofFlags {
+			name = "concurrency"
+		}
+		return api.Refuse(name, format(l.byName[name].flag.Target),
+			fmt.Sprintf("leave it out with loadgen %s, which takes --levels", command))
+	case number > 0 && number == rate:
+		return api.Refuse("rate", c.Rate, fmt.Sprintf("one of rate and concurrency, which is %d (from %s)", c.Concurrency,
+			l.from["concurrency"]))
+	case number > rate:
+		c.Rate = api.Rates{}
+	}
+	kind, by := api.TrafficKind{
+		Trace: len(c.Traffic.Files) > 0, Shape: c.TrafficShape, Arrivals: c.Arrivals,
+	}, given("shape.preset")
+	if kind.Trace {
+		by = max(by, given("trace"))
+	}
+	kind.Number = c.Duration+time.Duration(c.Requests) > 0 && len(c.Rate.Levels) == 0 && (number > 0 || !kind.Trace)
+	for _, f := range l.fields {
+		if from := given(f.name); from == 0 || from < by && !strings.HasPrefix(f.name, "shape.") {
+			continue
+		}
+		if err := kind.CheckSetting(f.name, f.shown(format(f.flag.Target))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofFlags is the precedence of flags.
+const ofFlags = 3
+
+// strength returns the precedence of a source, above 0.
+func strength(from string) int {
+	switch {
+	case strings.HasPrefix(from, "--"):
+		return ofFlags
+	case strings.HasPrefix(from, envPrefix):
+		return 2
+	}
+	return 1
 }
 
 // takeCommand adds what the command has of its own.

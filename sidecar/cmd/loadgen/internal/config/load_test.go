@@ -121,6 +121,10 @@ func TestPrecedence(t *testing.T) {
 	} {
 		require.Equal(t, row.want, row.in.must(t).Turns, "%+v", row.in)
 	}
+	chat := input{args: []string{target, "--shape=chat"}, env: env, file: file}.must(t) // which has turns of its own
+	require.Equal(t, api.ShapeChat, chat.TrafficShape.Preset)
+	number := input{args: []string{target, "--concurrency=5"}, env: []string{"LOADGEN_RATE=2/s"}}.must(t)
+	require.Equal(t, api.AtConversations(5), number.WorkloadSettings().Level)
 	other := input{
 		env:   []string{"LOADGEN_CONFIG=other.yaml"},
 		files: map[string]string{"other.yaml": "target:\n  url: https://y/v1"},
@@ -554,9 +558,10 @@ func TestRefusedValues(t *testing.T) {
 // The last of several settings has a value that the others, or its own content, do not allow.
 func TestRefusedCombinations(t *testing.T) {
 	const (
-		modes  = "one of the available modes (kv, round_robin)"
-		timed  = "a duration with its unit (ms, s, m or h), such as "
-		facing = "--mode-driver=endpoints --mode-mode=kv --mode-endpoints=kv=http://x:8000,round_robin=http://b "
+		modes   = "one of the available modes (kv, round_robin)"
+		timed   = "a duration with its unit (ms, s, m or h), such as "
+		ofTexts = "leave it out unless the shape (shape.preset) is recorded; a trace and other shapes plan what conversations send"
+		facing  = "--mode-driver=endpoints --mode-mode=kv --mode-endpoints=kv=http://x:8000,round_robin=http://b "
 	)
 	for _, row := range []struct{ settings, allowed string }{
 		{"--target-url=http://x:99999", urlAllowed + "; a port is at most 65535"},
@@ -569,6 +574,18 @@ func TestRefusedCombinations(t *testing.T) {
 		{"--rate=2/s,0/s/5m", api.AllowedRates},
 		{"--rate=2/s,4/s/10ms", api.AllowedRates},
 		{"trial --rate=2/s,4/s/5m", "one rate, such as 12/s, with loadgen trial"},
+		{"--concurrency=5 --rate=2/s", "one of rate and concurrency, which is 5 (from --concurrency)"},
+		{"sweep --concurrency=5", "leave it out with loadgen sweep, which takes --levels"},
+		{"--trace-speed=2", "leave it out without a trace (--trace)"},
+		{"--duration=1m --max-inflight=9", "leave it out without a rate (--rate)"},
+		{"--rate=2/s --burstiness=2", "leave it out unless arrivals is gamma"},
+		{"--shape=chat --shape-groups=5", "leave it out unless prompts of the shape (shape.preset) begin with those of " +
+			"groups: prefix, rag, agent, few-shot, and mixed with one of them"},
+		{"--shape=chat --turns-min=4", ofTexts},
+		{"--trace=x.jsonl --openings=4", ofTexts},
+		{"--shape=rag --max-tokens=4", "leave it out unless the shape (shape.preset) is recorded; shape.answer_tokens sets " +
+			"the lengths of others"},
+		{"--trace=x.jsonl --shape-preset=chat", "leave it out with a trace (--trace), which is itself traffic"},
 		{"LOADGEN_DURATION=60", timed + "60s, 0s to 8760h"},
 		{"--fail-if=error_rate>1", "one of > >= < <= and a percentage up to 100%, or a number up to 1, such as " +
 			"error_rate>1%; this one can never be met"},

@@ -24,11 +24,10 @@ func (t *Trace) check() error {
 	return nil
 }
 
-// checkTraffic refuses a selection of nothing, and a trace with a shape.
-func (c *Config) checkTraffic() error {
-	if len(c.Traffic.Files) > 0 && !c.TrafficShape.Recorded() {
-		return api.Refuse("shape.preset", c.TrafficShape.Preset,
-			"leave it out with a trace (--trace), which is itself traffic")
-	}
-	return c.Traffic.Selection(0).Check()
+// sends reports whether the command sends turns, or checks the configuration of one that does.
+func (c *Config) sends() bool {
+	return c.Compare == nil && c.Shadow == nil && c.Trace == nil && c.Record == nil && c.Replay == "" && !c.Member
 }
+
+// checkTraffic refuses a selection of nothing.
+func (c *Config) checkTraffic() error { return c.Traffic.Selection(0).Check() }
