@@ -54,6 +54,8 @@ type Options struct {
 	// Plan is traffic in place of conversations about the texts of Corpus; nil: there is none. The run ends after its last
 	// conversation.
 	Plan *Plan
+	// Exact has the conversations of a load at a rate begin by a [Timer], which knows no virtual time.
+	Exact bool
 	// ModelTokens is the length that prompt and answer may have together by the server; 0 means unknown.
 	ModelTokens int
 }
@@ -130,7 +132,7 @@ func (w *Workload) Run(ctx context.Context) {
 		case pause > 0:
 			sleep(ctx, changed, pause)
 		case wait > 0:
-			w.await(func() { sleep(ctx, changed, wait) })
+			w.await(ctx, changed, wait)
 		// A conversation begins when its first turn may be sent, so that none is in progress that
 		// only waits for the limit on requests.
 		case w.sends.pass(ctx, changed):
@@ -156,12 +158,15 @@ func (w *Workload) waits() bool {
 }
 
 // await waits for the next conversation. Between arrivals, nothing holds the load back.
-func (w *Workload) await(wait func()) {
-	if w.waits() {
-		w.paced.during(wait)
-		return
+func (w *Workload) await(ctx context.Context, changed <-chan struct{}, wait time.Duration) {
+	switch {
+	case w.waits():
+		w.paced.during(func() { sleep(ctx, changed, wait) })
+	case w.opts.Exact:
+		sleepExactly(ctx, changed, wait)
+	default:
+		sleep(ctx, changed, wait)
 	}
-	wait()
 }
 
 // missing reports whether a conversation is missing, the time until it may begin, and whether none will start any more.
