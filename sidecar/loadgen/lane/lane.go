@@ -563,6 +563,9 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	l.run = r
 	l.wg.Go(func() {
 		defer cancel()
+		if settings.Level.IsRate() {
+			_ = l.target.probe(ctx) // would make the first turns late, which report its error
+		}
 		r.workload.Run(ctx)
 		if l.stopped(r) {
 			l.event(api.EventStop, "traffic", "the traffic has ended")

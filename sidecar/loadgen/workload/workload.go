@@ -65,8 +65,8 @@ type Workload struct {
 	opts    Options
 	texts   *chat.TextBudget
 	breaker chat.Breaker
-	created time.Time
-	paced   waits // for the load's next conversation
+	origin  time.Time // beginning of the load's times
+	paced   waits     // for the load's next conversation
 	sends   *pacer
 	freed   chan struct{} // receives a value when a conversation has ended; buffered for one
 	wg      sync.WaitGroup
@@ -96,7 +96,7 @@ func New(opts Options, s Settings) *Workload {
 	w := &Workload{
 		opts:     opts,
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
-		created:  time.Now(),
+		origin:   time.Now(),
 		settings: s,
 		draws:    arrivalDraws{seed: opts.Seed},
 		plan:     opts.planOf(s),
@@ -117,6 +117,10 @@ func New(opts Options, s Settings) *Workload {
 // complete, or until the plan ends. It returns when the last conversation has ended.
 func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
+	w.prepare() // before the load begins, since a shape or a trace takes a while to draw the first conversation
+	w.mu.Lock()
+	w.origin = time.Now()
+	w.mu.Unlock()
 	for ctx.Err() == nil && w.prepare() {
 		wait, missing, drained, changed := w.missing()
 		pause := w.pause()
@@ -181,7 +185,7 @@ func (w *Workload) missing() (wait time.Duration, missing, drained bool, changed
 
 // state is the load's state. The lock is held.
 func (w *Workload) state(now time.Time) arrival.State {
-	return arrival.State{Now: now.Sub(w.created), Active: len(w.active)}
+	return arrival.State{Now: now.Sub(w.origin), Active: len(w.active)}
 }
 
 // spent reports whether the number of turns is reached. The lock is held.
@@ -232,7 +236,7 @@ func (w *Workload) Set(s Settings) {
 		w.plan = w.opts.planOf(s)
 	}
 	w.settings = s
-	w.load = s.load(&w.opts, w.draws).Process(time.Since(w.created), w.load, w.begun)
+	w.load = s.load(&w.opts, w.draws).Process(time.Since(w.origin), w.load, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
 	w.notify()
@@ -244,7 +248,7 @@ func (w *Workload) BeginArrivals(seed uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.draws = arrivalDraws{seed, w.begun}
-	w.load = w.settings.load(&w.opts, w.draws).Process(time.Since(w.created), w.load, w.begun)
+	w.load = w.settings.load(&w.opts, w.draws).Process(time.Since(w.origin), w.load, w.begun)
 	w.notify()
 }
 
@@ -341,7 +345,7 @@ func (w *Workload) begin(
 		Topic: d.starter.Topic, Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,
 	}
 	if !w.load.Waits() {
-		c.intended = w.created.Add(intended)
+		c.intended = w.origin.Add(intended)
 	}
 	if w.planned != nil {
 		c.plan, c.salt, c.limit = w.planned, salt(w.opts.Nonce), settings.MaxTokens
