@@ -185,13 +185,15 @@ func externalParts() []suite.Part {
 		},
 		{
 			Name: "peers", Run: peers, Capability: "figures agree with other clients",
-			Checks: "the OpenAI client, AIPerf and GuideLLM against the simulated cluster",
+			Checks: "the OpenAI client, AIPerf and GuideLLM against the simulated cluster; how late the load generator, " +
+				"AIPerf and GuideLLM start requests at a rate",
 		},
 		{
 			Name: "engines", Run: onEngines, Capability: "trials on real engines",
 			Checks: "before simulated engines: five routers recognized; trials over HAProxy, nginx and LiteLLM, and " +
 				"over proxies that are killed; streams that HAProxy holds. cache_aware and round_robin of " +
-				"sglang-router, and equal arms, on cold caches and switched, over two vLLM engines on the CPU",
+				"sglang-router, and equal arms, on cold caches and switched, over two vLLM engines on the CPU. Traces " +
+				"replayed on a simulated worker and on vLLM",
 		},
 		{
 			Name: "page", Run: onPage("-skip=^TestGate$"), Capability: "the load generator's own pages",

@@ -611,9 +611,9 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		Cluster:      s.watcher.Current, SharesMetrics: s.conf.SharesMetrics, Note: s.conf.Note, Shadow: s.conf.Routers.Enabled,
 		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
 		RampedStart: !s.conf.Ends() && g.plan == nil,
-		Plan:        g.plan,
-		Turns:       int64(s.conf.Requests),
-		Steps:       s.conf.Rate.Steps(), StepDuration: s.conf.Rate.Each,
+		Plan:        g.plan, Exact: true,
+		Turns: int64(s.conf.Requests),
+		Steps: s.conf.Rate.Steps(), StepDuration: s.conf.Rate.Each,
 		FreshTexts: s.conf.Caches != "kept" && s.conf.Ends(),
 	}
 	if level, ok := g.planLevel(); ok && !s.conf.LevelGiven {

@@ -81,6 +81,8 @@ type Options struct {
 	RampedStart bool
 	// FreshTexts makes each run that is started begin its openings with a nonce of its own.
 	FreshTexts bool
+	// Exact is the option of the same name in [workload.Options].
+	Exact bool
 	// Turns is the number of turns that a run sends, except those of spans; 0: no limit.
 	Turns int64
 	// Plan is the traffic of each run in place of conversations about the corpus; nil: there is none.
@@ -567,12 +569,15 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	r := &run{observer: o, cancel: cancel, ended: make(chan struct{}), workload: workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Sender: l.target, Corpus: texts, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
-		Turns: turns, Plan: l.opts.Plan, ModelTokens: l.opts.Client.Recognized().ContextTokens,
+		Turns: turns, Plan: l.opts.Plan, Exact: l.opts.Exact, ModelTokens: l.opts.Client.Recognized().ContextTokens,
 		Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
 	}, settings)}
 	l.run = r
 	l.wg.Go(func() {
 		defer cancel()
+		if settings.Level.IsRate() {
+			_ = l.target.probe(ctx) // would make the first turns late, which report its error
+		}
 		r.workload.Run(ctx)
 		if l.stopped(r) {
 			l.event(api.EventStop, "traffic", "the traffic has ended")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 )
@@ -105,4 +106,17 @@ func TestLatenessIsTheClientsError(t *testing.T) {
 			assert.Equal(t, verdict, s.Client.Verdict, s.Client.Reason)
 		}
 	}, atRate(api.AtRate(1)))
+}
+
+// The schedule of a load at a rate begins once the target was probed, so that the probe makes no turn late.
+func TestProbeMakesNoTurnLate(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.noError(b.lane.Start(t.Context(), ann, api.StartRequest{}))
+		pass(time.Minute)
+		turns := b.store.allTurns()
+		require.NotEmpty(t, turns)
+		for _, turn := range turns {
+			assert.Zero(t, *turn.Late)
+		}
+	}, atRate(api.AtRate(1)), func(o *options) { o.Client.(*fake).slow = 3 * time.Second })
 }

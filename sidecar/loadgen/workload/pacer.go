@@ -117,3 +117,21 @@ func sleep(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 	}
 	return false
 }
+
+// sleepExactly is sleep by a [Timer], unless there is none.
+func sleepExactly(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
+	timer, err := NewTimer(d)
+	if err != nil {
+		return sleep(ctx, changed, d)
+	}
+	expired := make(chan struct{})
+	go func() {
+		defer close(expired)
+		_, _ = timer.Wait() // fails once it is closed
+	}()
+	defer func() {
+		timer.Close()
+		<-expired
+	}()
+	return await(ctx, changed, expired)
+}

@@ -54,6 +54,8 @@ type Options struct {
 	// Plan is traffic in place of conversations about the texts of Corpus; nil: there is none. The run ends after its last
 	// conversation.
 	Plan *Plan
+	// Exact has the conversations of a load at a rate begin by a [Timer], which knows no virtual time.
+	Exact bool
 	// ModelTokens is the length that prompt and answer may have together by the server; 0 means unknown.
 	ModelTokens int
 }
@@ -63,8 +65,8 @@ type Workload struct {
 	opts    Options
 	texts   *chat.TextBudget
 	breaker chat.Breaker
-	created time.Time
-	paced   waits // for the load's next conversation
+	origin  time.Time // beginning of the load's times
+	paced   waits     // for the load's next conversation
 	sends   *pacer
 	freed   chan struct{} // receives a value when a conversation has ended; buffered for one
 	wg      sync.WaitGroup
@@ -94,7 +96,7 @@ func New(opts Options, s Settings) *Workload {
 	w := &Workload{
 		opts:     opts,
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
-		created:  time.Now(),
+		origin:   time.Now(),
 		settings: s,
 		draws:    arrivalDraws{seed: opts.Seed},
 		plan:     opts.planOf(s),
@@ -115,6 +117,10 @@ func New(opts Options, s Settings) *Workload {
 // complete, or until the plan ends. It returns when the last conversation has ended.
 func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
+	w.prepare() // before the load begins, since a shape or a trace takes a while to draw the first conversation
+	w.mu.Lock()
+	w.origin = time.Now()
+	w.mu.Unlock()
 	for ctx.Err() == nil && w.prepare() {
 		wait, missing, drained, changed := w.missing()
 		pause := w.pause()
@@ -130,7 +136,7 @@ func (w *Workload) Run(ctx context.Context) {
 		case pause > 0:
 			sleep(ctx, changed, pause)
 		case wait > 0:
-			w.await(func() { sleep(ctx, changed, wait) })
+			w.await(ctx, changed, wait)
 		// A conversation begins when its first turn may be sent, so that none is in progress that
 		// only waits for the limit on requests.
 		case w.sends.pass(ctx, changed):
@@ -156,12 +162,15 @@ func (w *Workload) waits() bool {
 }
 
 // await waits for the next conversation. Between arrivals, nothing holds the load back.
-func (w *Workload) await(wait func()) {
-	if w.waits() {
-		w.paced.during(wait)
-		return
+func (w *Workload) await(ctx context.Context, changed <-chan struct{}, wait time.Duration) {
+	switch {
+	case w.waits():
+		w.paced.during(func() { sleep(ctx, changed, wait) })
+	case w.opts.Exact:
+		sleepExactly(ctx, changed, wait)
+	default:
+		sleep(ctx, changed, wait)
 	}
-	wait()
 }
 
 // missing reports whether a conversation is missing, the time until it may begin, and whether none will start any more.
@@ -176,7 +185,7 @@ func (w *Workload) missing() (wait time.Duration, missing, drained bool, changed
 
 // state is the load's state. The lock is held.
 func (w *Workload) state(now time.Time) arrival.State {
-	return arrival.State{Now: now.Sub(w.created), Active: len(w.active)}
+	return arrival.State{Now: now.Sub(w.origin), Active: len(w.active)}
 }
 
 // spent reports whether the number of turns is reached. The lock is held.
@@ -227,7 +236,7 @@ func (w *Workload) Set(s Settings) {
 		w.plan = w.opts.planOf(s)
 	}
 	w.settings = s
-	w.load = s.load(&w.opts, w.draws).Process(time.Since(w.created), w.load, w.begun)
+	w.load = s.load(&w.opts, w.draws).Process(time.Since(w.origin), w.load, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
 	w.notify()
@@ -239,7 +248,7 @@ func (w *Workload) BeginArrivals(seed uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.draws = arrivalDraws{seed, w.begun}
-	w.load = w.settings.load(&w.opts, w.draws).Process(time.Since(w.created), w.load, w.begun)
+	w.load = w.settings.load(&w.opts, w.draws).Process(time.Since(w.origin), w.load, w.begun)
 	w.notify()
 }
 
@@ -336,7 +345,7 @@ func (w *Workload) begin(
 		Topic: d.starter.Topic, Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,
 	}
 	if !w.load.Waits() {
-		c.intended = w.created.Add(intended)
+		c.intended = w.origin.Add(intended)
 	}
 	if w.planned != nil {
 		c.plan, c.salt, c.limit = w.planned, salt(w.opts.Nonce), settings.MaxTokens

@@ -20,6 +20,12 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
+// The tools, as they are installed.
+var (
+	aiperf   = local.PythonPackage{Name: "aiperf", Version: "0.13.0", MB: 1200}
+	guideLLM = local.PythonPackage{Name: "guidellm", Version: "0.8.1", MB: 6000}
+)
+
 // tokenizer returns a directory with the simulation's tokenizer, from which both tools generate prompts without a hub.
 func tokenizer(t *testing.T) string {
 	t.Helper()
@@ -61,7 +67,7 @@ func imports(t *testing.T, path string) {
 }
 
 func TestAIPerfAgreesWithCluster(t *testing.T) {
-	python := boothtest.Interpreter(t, local.PythonPackage{Name: "aiperf", Version: "0.13.0", MB: 1200})
+	python := boothtest.Interpreter(t, aiperf)
 	c, dir := start(t), t.TempDir()
 	run(t, filepath.Join(filepath.Dir(python), "aiperf"), "profile",
 		"--model", sim.H200().Model, "--url", c.url, "--endpoint-type", "chat", "--streaming", "--tokenizer", tokenizer(t),
@@ -88,7 +94,7 @@ func TestAIPerfAgreesWithCluster(t *testing.T) {
 }
 
 func TestGuideLLMAgreesWithCluster(t *testing.T) {
-	python := boothtest.Interpreter(t, local.PythonPackage{Name: "guidellm", Version: "0.8.1", MB: 6000})
+	python := boothtest.Interpreter(t, guideLLM)
 	c, report := start(t), filepath.Join(t.TempDir(), "report.json")
 	run(t, filepath.Join(filepath.Dir(python), "guidellm"), "run",
 		"--backend", fmt.Sprintf("kind=openai_http,target=%s,model=%s", c.url, sim.H200().Model),

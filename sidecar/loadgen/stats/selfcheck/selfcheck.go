@@ -23,6 +23,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 const (
@@ -112,7 +113,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(l) })
-	wg.Go(func() { w.watchTimers(ctx, newTimer) })
+	wg.Go(func() { w.watchTimers(ctx, workload.NewTimer) })
 	wg.Go(func() { w.watchCPU(ctx) })
 	wg.Go(func() { w.runCanary(ctx, client) })
 	<-ctx.Done()
@@ -123,7 +124,7 @@ func (w *Watch) Run(ctx context.Context) error {
 }
 
 // watchTimers watches a timer, and begins a new one whenever it fails.
-func (w *Watch) watchTimers(ctx context.Context, start func(time.Duration) (*timer, error)) {
+func (w *Watch) watchTimers(ctx context.Context, start func(time.Duration) (*workload.Timer, error)) {
 	for ctx.Err() == nil {
 		timer, err := start(interval)
 		if err == nil {
@@ -137,12 +138,12 @@ func (w *Watch) watchTimers(ctx context.Context, start func(time.Duration) (*tim
 
 // watchTimer samples how late a timer expires. Each expiry that is due while the process does not
 // run is a sample of its own, since data that arrives then gets an equally late time stamp.
-func (w *Watch) watchTimer(ctx context.Context, timer *timer) error {
-	defer timer.close()
-	stop := context.AfterFunc(ctx, timer.close)
+func (w *Watch) watchTimer(ctx context.Context, timer *workload.Timer) error {
+	defer timer.Close()
+	stop := context.AfterFunc(ctx, timer.Close)
 	defer stop()
-	for due := timer.start; ; {
-		n, err := timer.wait()
+	for due := timer.Start; ; {
+		n, err := timer.Wait()
 		now := time.Now()
 		if err != nil || ctx.Err() != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,10 +42,10 @@ func TestWatchReachesAVerdict(t *testing.T) {
 func TestVerdictRecoversAfterFailedTimer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := new(Watch)
-	timers := make(chan func() (*timer, error))
+	timers := make(chan func() (*workload.Timer, error))
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		w.watchTimers(ctx, func(time.Duration) (*timer, error) {
+		w.watchTimers(ctx, func(time.Duration) (*workload.Timer, error) {
 			select {
 			case next := <-timers:
 				return next()
@@ -53,15 +54,15 @@ func TestVerdictRecoversAfterFailedTimer(t *testing.T) {
 			}
 		})
 	})
-	timers <- func() (*timer, error) { return nil, errors.New("too many open files") }
-	timers <- func() (*timer, error) {
+	timers <- func() (*workload.Timer, error) { return nil, errors.New("too many open files") }
+	timers <- func() (*workload.Timer, error) {
 		w.recordCanary(&chat.Result{Sent: time.Now(), Content: " 1", Chunks: make([]chat.Chunk, 1)})
 		assert.Contains(t, w.Health(time.Now()).Reason, "too many open files", "a canary does not clear it")
-		broken, err := newTimer(interval)
-		broken.close()
+		broken, err := workload.NewTimer(interval)
+		broken.Close()
 		return broken, err
 	}
-	timers <- func() (*timer, error) { return newTimer(interval) }
+	timers <- func() (*workload.Timer, error) { return workload.NewTimer(interval) }
 	wait.Eventually(t, "samples of the third timer", func() (any, bool) {
 		h := w.Health(time.Now())
 		return h, h.Reason == "the first seconds of the self-check" && new(w.Total()).Timer.N() > 0
