@@ -107,8 +107,8 @@ func (t *Trial) byChance(arm int) float64 {
 }
 
 // growth returns the lower bound of the mean growth of an arm's queue in a span, in standard deviations, by Student's t
-// with an error on one side. It is -Inf where that is not known, and in a switchback, in which the queue of a slower arm
-// grows in each of its slots.
+// with an error on one side. It is -Inf where that is not known, and in a switchback, in which the queue of a slower
+// arm grows in each of its slots.
 func (t *Trial) growth(arm int, err float64) float64 {
 	n := float64(len(t.Growth[arm]))
 	mean, deviation := stat.MeanStdDev(t.Growth[arm], nil)
