@@ -53,6 +53,7 @@ type Plan struct {
 	MaxSeconds float64  `json:"max_time"`               // of all blocks; a block that would exceed it does not begin
 	SideBySide bool     `json:"side_by_side,omitempty"` // two arms run as in [SideBySide], for [Detectable] and [Expected]
 	Switchback bool     `json:"switchback,omitempty"`   // two arms run as in [Pair]
+	EachOnce   bool     `json:"each_once,omitempty"`    // arms run as in [EachOnce], also two of them
 	// WholeOrder asks how all arms compare, and an arm leaves the trial once each of its pairs is decided. Otherwise the
 	// question is which arm is the best, and an arm leaves once another is better.
 	WholeOrder bool `json:"whole_order,omitempty"`
@@ -179,18 +180,21 @@ type Decision struct {
 }
 
 // LeastBlocks returns the number of whole blocks before the first look: one where the variance is known from before.
-// More than two arms, whose order one block does not balance, have two in any case. Pairs of slots, each of which
-// leaves one degree of freedom less than it has slots, have two, or three without such knowledge.
+// More than two arms, whose order one block does not balance, have two in any case. Pairs of runs, each of which leaves
+// one degree of freedom, have two, or three without such knowledge.
 func (p Plan) LeastBlocks() int {
 	known := p.Arms == 2 && p.Priors[p.Metrics[0].Name].DF > 0
 	switch {
-	case p.Switchback && !known:
+	case p.inPairs() && !known:
 		return 3
-	case known && !p.Switchback:
+	case known && !p.inPairs():
 		return 1
 	}
 	return 2
 }
+
+// inPairs reports whether a block is a pair of runs.
+func (p Plan) inPairs() bool { return p.Switchback || p.EachOnce && p.Arms == 2 }
 
 // equivalence is the error of the two one-sided tests together.
 const equivalence = .10
@@ -200,11 +204,11 @@ func Decide(p Plan, blocks []Block) Decision {
 	s := state{Plan: p, deviation: map[[3]int][]float64{}}
 	d := Decision{Verdict: Running, Left: s.all(), LeftAfter: make([]int, p.Arms), Best: -1, RunnerUp: -1}
 	for k := p.LeastBlocks(); k <= len(blocks) && !d.Verdict.Over(); k++ {
-		if due(k) || next(d.Left, blocks[:k]) > p.MaxSeconds {
+		if due(k) || p.next(d.Left, blocks[:k]) > p.MaxSeconds {
 			s.look(&d, blocks[:k])
 		}
 	}
-	if len(d.Looks) == 0 && len(blocks) > 0 && next(d.Left, blocks) > p.MaxSeconds {
+	if len(d.Looks) == 0 && len(blocks) > 0 && p.next(d.Left, blocks) > p.MaxSeconds {
 		d.Verdict = TimeOver
 	}
 	return d
@@ -224,26 +228,26 @@ func (p Plan) NextLook(blocks int) int {
 }
 
 // next returns the time in seconds at which another block would end.
-func next(left []int, blocks []Block) float64 {
-	return used(blocks) + NextBlock(left, blocks[len(blocks)-1:])
+func (p Plan) next(left []int, blocks []Block) float64 {
+	return used(blocks) + p.NextBlock(left, blocks[len(blocks)-1:])
 }
 
 // NextBlock returns the seconds that a block of the arms left takes, by earlier blocks.
-func NextBlock(left []int, blocks []Block) float64 {
+func (p Plan) NextBlock(left []int, blocks []Block) float64 {
 	lengths := 0
 	for i := range blocks {
 		arms := map[int]bool{}
 		for _, s := range blocks[i].Spans {
 			arms[s.Arm] = true
 		}
-		lengths += lengthOf(len(arms))
+		lengths += p.lengthOf(len(arms))
 	}
-	return used(blocks) * float64(lengthOf(len(left))) / float64(lengths)
+	return used(blocks) * float64(p.lengthOf(len(left))) / float64(lengths)
 }
 
 // lengthOf returns the spans of a block of so many arms, with its run-in: see [Order].
-func lengthOf(arms int) int {
-	if arms == 2 {
+func (p Plan) lengthOf(arms int) int {
+	if arms == 2 && !p.EachOnce {
 		return 5
 	}
 	return arms
@@ -269,7 +273,7 @@ type state struct {
 func (s *state) look(d *Decision, blocks []Block) {
 	s.blocks = blocks
 	time := used(blocks)
-	each := next(d.Left, blocks) - time
+	each := s.next(d.Left, blocks) - time
 	share := time / (time + each*max(0, math.Floor((s.MaxSeconds-time)/each*(1+1e-9))))
 	if n := len(d.Looks); n > 0 {
 		share = max(share, d.Looks[n-1].Share)

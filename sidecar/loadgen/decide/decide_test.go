@@ -146,7 +146,7 @@ func TestVerdicts(t *testing.T) {
 func TestArmsLeave(t *testing.T) {
 	noisy := func(seed uint64, left []int, block int) Block {
 		rng := rand.New(rand.NewPCG(seed, uint64(block)))
-		b := Block{Seconds: 100 * float64(lengthOf(len(left)))}
+		b := Block{Seconds: 100 * float64(Plan{}.lengthOf(len(left)))}
 		for _, r := range Order(seed, left, block) {
 			v := []float64{0, .01, -.1, -.5}[r.Arm] + .02*rng.NormFloat64()
 			b.Spans = append(b.Spans, Span{Arm: r.Arm, At: r.At, Ended: 100, Values: map[string]float64{ttft.Name: math.Exp(v)}})

@@ -19,10 +19,7 @@ type Run struct {
 // pair as one run. The seed draws the first order, which changes after every block: a swing of the speed as long as a
 // block, which favors the same arm in each block of one order, then cancels out, and so does a difference in scatter
 // between single and double runs. With the run-in, each arm follows itself as often as the other arm, so that the
-// after-effects of a run are the same for both.
-// More arms run once each in the order of a row of a Williams design, in which every arm follows every other equally
-// often: "Experimental designs balanced for the estimation of residual effects of treatments", Australian Journal of
-// Scientific Research 2 (1949). The seed draws the arms' names and the order of the rows.
+// after-effects of a run are the same for both. More arms run as in [EachOnce].
 func Order(seed uint64, arms []int, block int) []Run {
 	if len(arms) == 2 {
 		outer, inner := outerInner(seed, arms, block)
@@ -30,6 +27,14 @@ func Order(seed uint64, arms []int, block int) []Run {
 			{Arm: outer, Length: 1, At: -1.5, RunIn: 1}, {Arm: inner, Length: 2}, {Arm: outer, Length: 1, At: 1.5},
 		}
 	}
+	return EachOnce(seed, arms, block)
+}
+
+// EachOnce returns the runs of a block of arms that run once each, in the order of a row of a Williams design, in which
+// every arm follows every other equally often: "Experimental designs balanced for the estimation of residual effects of
+// treatments", Australian Journal of Scientific Research 2 (1949). Two arms run as AB and BA, in turn, so that each
+// follows itself from block to block as often as the other. The seed draws the arms' names and the order of the rows.
+func EachOnce(seed uint64, arms []int, block int) []Run {
 	rng := rand.New(rand.NewPCG(seed, 1<<63))
 	names, rows := rng.Perm(len(arms)), williams(len(arms))
 	row := rows[rng.Perm(len(rows))[block%len(rows)]]

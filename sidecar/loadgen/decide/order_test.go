@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,9 +32,10 @@ func TestOrderOfTwoArmsBalances(t *testing.T) {
 	assert.Equal(t, []Run{{Arm: 4, Length: 1}}, Order(1, []int{4}, 0))
 }
 
-// More arms run once each in a block, and over a whole design each follows every other equally often.
-func TestOrderOfMoreArmsBalances(t *testing.T) {
-	for _, arms := range [][]int{{0, 1, 2}, {0, 1, 2, 3}, {0, 2, 5, 6, 9}, {0, 1, 2, 3, 4, 5}} {
+// Over a whole design of arms that run once each in a block, each follows every other equally often. More than two arms
+// always run so.
+func TestArmsOnceEachBalance(t *testing.T) {
+	for _, arms := range [][]int{{3, 7}, {0, 1, 2}, {0, 1, 2, 3}, {0, 2, 5, 6, 9}, {0, 1, 2, 3, 4, 5}} {
 		k := len(arms)
 		rows := k
 		if k%2 == 1 {
@@ -41,8 +43,9 @@ func TestOrderOfMoreArmsBalances(t *testing.T) {
 		}
 		follows, places := map[[2]int]int{}, map[[2]int]int{}
 		for block := range rows {
-			runs := Order(11, arms, block)
-			assert.Equal(t, runs, Order(11, arms, block+rows), "the design is repeated")
+			runs := EachOnce(11, arms, block)
+			assert.Equal(t, runs, EachOnce(11, arms, block+rows), "the design is repeated")
+			assert.Equal(t, k > 2, slices.Equal(runs, Order(11, arms, block)))
 			for i, run := range runs {
 				places[[2]int{run.Arm, i}]++
 				if i > 0 {

@@ -83,7 +83,7 @@ func (s *state) runs() int {
 		return s.Arms
 	case s.SideBySide:
 		return 4
-	case s.Switchback:
+	case s.inPairs():
 		return 2
 	}
 	return 3
@@ -92,7 +92,7 @@ func (s *state) runs() int {
 // perBlock returns the variance of a difference in one block, in units of the variance of a run.
 func (s *state) perBlock() float64 {
 	switch {
-	case s.Arms != 2, s.Switchback:
+	case s.Arms != 2, s.inPairs():
 		return 2
 	case s.SideBySide:
 		return 1

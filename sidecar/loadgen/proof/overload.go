@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -45,12 +46,17 @@ type Dropped struct {
 }
 
 // How often the queue of an arm seems to grow without end in a block by chance, the error with which it is said that an
-// arm does not keep up, and the one up to which it is suspected, so that no arm is called better yet.
+// arm does not keep up, and the one with which it must be shown that all do before an arm is called better.
 const (
 	seldom    = .05
 	tolerated = .01
 	suspected = .15
 )
+
+// atLimit is how far a queue grows in the mean under a load that its arm only just serves, in standard deviations: a
+// random walk from 0 on that does not fall below 0 grows by √(2/π). With a warm-up of half as long as counts, half of
+// that is in the counted time. The queue of an arm that keeps up fills by less.
+const atLimit = .8
 
 // drop takes in the spans of the block under way if one of them was overloaded and all arms have run. The trial is over
 // once the queue of an arm has grown without end in more blocks than chance explains, such as the first two.
@@ -72,36 +78,49 @@ func (t *Trial) drop() {
 	}
 	t.Dropped = append(t.Dropped, d)
 	t.Runs, t.Attempt = []Measured{}, 1
-	if t.Over = t.beyond(tolerated); len(t.Over) > 0 {
+	if t.Over = t.beyond(); len(t.Over) > 0 {
 		t.Shown.Verdict = string(Overloaded)
 		t.withdraw()
 	}
 	t.Shown.Overload = t.overload()
 }
 
-// beyond returns the arms that do not keep up, with an error: whose queue grew without end in more blocks than chance
-// explains, or was longer at the ends of spans than at their beginnings, by Student's t over all spans. In a
-// switchback, the queue of a slower arm grows in each of its slots.
-func (t *Trial) beyond(err float64) (arms []int) {
-	for _, arm := range t.Plan.all() {
-		n, k := float64(len(t.Blocks)+len(t.Dropped)), float64(t.overloads(arm))
-		growth := t.Growth[arm]
-		grows := false
-		if spans := float64(len(growth)); spans > 1 && !t.Plan.Switchback {
-			mean, deviation := stat.MeanStdDev(growth, nil)
-			grows = mean > student(2*err, spans-1)*stat.StdErr(deviation, spans)
-		}
-		byChance := distuv.Binomial{N: n, P: seldom}
-		if grows || k > 0 && 1-byChance.CDF(k-1) < err {
-			arms = append(arms, arm)
-		}
+// beyond returns the arms that certainly do not keep up: those left out in more blocks than chance explains, and those
+// whose queue was longer at the ends of spans than at their beginnings by more than a load at its limit explains.
+func (t *Trial) beyond() []int {
+	return slices.DeleteFunc(t.Plan.all(), func(arm int) bool {
+		return t.byChance(arm) >= tolerated && t.growth(arm, tolerated) <= atLimit/2
+	})
+}
+
+// doubtful reports whether some arm is not shown to keep up.
+func (t *Trial) doubtful() bool {
+	return slices.ContainsFunc(t.Plan.all(), func(arm int) bool {
+		return t.byChance(arm) < suspected || t.growth(arm, 1-suspected) > atLimit
+	})
+}
+
+// byChance returns the probability that an arm that keeps up is left out in as many blocks.
+func (t *Trial) byChance(arm int) float64 {
+	blocks := distuv.Binomial{N: float64(len(t.Blocks) + len(t.Dropped)), P: seldom}
+	return 1 - blocks.CDF(float64(t.overloads(arm)-1))
+}
+
+// growth returns the lower bound of the mean growth of an arm's queue in a span, in standard deviations, by Student's t
+// with an error on one side. It is -Inf where that is not known, and in a switchback, in which the queue of a slower
+// arm grows in each of its slots.
+func (t *Trial) growth(arm int, err float64) float64 {
+	n := float64(len(t.Growth[arm]))
+	mean, deviation := stat.MeanStdDev(t.Growth[arm], nil)
+	if t.Plan.Switchback || !(deviation > 0) {
+		return math.Inf(-1)
 	}
-	return arms
+	return mean/deviation - student(2*err, n-1)/math.Sqrt(n)
 }
 
 // decidable returns the verdict of a trial in which an arm is better: [Overloaded] where an arm certainly does not keep
-// up. While that is suspected, more blocks show it. The same holds for an arm that was left out in more blocks than
-// another, which are those in which it was slow.
+// up. Until all are shown to keep up, more blocks follow. The same holds for an arm that was left out in more blocks
+// than another, which are those in which it was slow.
 func (t *Trial) decidable(better int, verdict Verdict) Verdict {
 	if t.Plan.Level.Kind != api.Rate {
 		return verdict
@@ -109,9 +128,9 @@ func (t *Trial) decidable(better int, verdict Verdict) Verdict {
 	favored := slices.ContainsFunc(t.Plan.all(), func(other int) bool {
 		return t.overloads(better) > t.overloads(other)
 	})
-	if t.Over = t.beyond(tolerated); len(t.Over) > 0 {
+	if t.Over = t.beyond(); len(t.Over) > 0 {
 		verdict = Overloaded
-	} else if favored || len(t.beyond(suspected)) > 0 {
+	} else if favored || t.doubtful() {
 		used := t.BlockSeconds() // with the next block
 		for i := range t.Blocks {
 			used += t.Blocks[i].Seconds

@@ -91,8 +91,26 @@ func TestOverloadOfSlot(t *testing.T) {
 	assert.Equal(t, ArmB, spans[len(spans)-1].Arm)
 }
 
+// An arm is called better only once the growth of each arm's queue is certainly below that of a load at its limit.
+func TestGrowthWithholdsVerdict(t *testing.T) {
+	for _, test := range []struct {
+		growth float64 // in standard deviations
+		want   Verdict
+	}{{0, BBetter}, {.3, BBetter}, {.8, TimeOver}, {1.6, Overloaded}} {
+		trial := newTrial(t, func(p *Plan) { p.Level = api.AtRate(4) })
+		drive(t, trial, .5, many, func(s Span, r *Result) {
+			if r.Growth = 10 * test.growth; s.Number%4 < 2 {
+				r.Growth += 10
+			} else {
+				r.Growth -= 10
+			}
+		})
+		assert.Equal(t, test.want, Verdict(trial.State().Verdict), test.growth)
+	}
+}
+
 // The first ten conversations of a span at a rate must have ended. None starts in its middle, and later spans count no
-// sooner than earlier ones.
+// sooner than earlier ones. Each arm runs once in a block, with the same arrivals.
 func TestSpansAtRate(t *testing.T) {
 	trial := newTrial(t, func(p *Plan) { p.Level = api.AtRate(4) })
 	spans := drive(t, trial, 1, 6, func(s Span, r *Result) { r.Before = 50 - float64(s.Number) })
@@ -100,7 +118,12 @@ func TestSpansAtRate(t *testing.T) {
 		assert.Equal(t, OpenWarmUp, s.WarmUp)
 		assert.Zero(t, s.Midway)
 		assert.Equal(t, i > 0, s.From == 50)
+		pair := spans[i/2*2 : i/2*2+2]
+		assert.NotEqual(t, pair[0].Arm, pair[1].Arm)
+		assert.Equal(t, pair[0].Seed, pair[1].Seed)
+		assert.Equal(t, []float64{60, 0}, []float64{s.Seconds, s.RunIn})
 	}
+	assert.Equal(t, []Arm{spans[1].Arm, spans[3].Arm}, []Arm{spans[2].Arm, spans[4].Arm})
 }
 
 // A search by rate finds a rate between those it began with. Rates that the target does not keep up with miss the SLOs,

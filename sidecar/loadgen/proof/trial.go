@@ -88,6 +88,8 @@ func (p Plan) order(block int, arms []int) (runs []decide.Run) {
 	switch {
 	case p.Switchback:
 		return decide.Pair(p.Seed, arms, block)
+	case p.eachOnce():
+		return decide.EachOnce(p.Seed, arms, block)
 	case !p.Together:
 		return decide.Order(p.Seed, arms, block)
 	}
@@ -101,6 +103,10 @@ func (p Plan) order(block int, arms []int) (runs []decide.Run) {
 	}
 	return runs
 }
+
+// eachOnce reports whether each arm runs once in a block: at a rate, where runs of one length have the same arrivals,
+// all from an empty system on.
+func (p Plan) eachOnce() bool { return p.Level.Kind == api.Rate && !p.Together && !p.Switchback }
 
 // step is how many runs are of the same time.
 func (p Plan) step() int {
@@ -122,7 +128,7 @@ func (p Plan) unit() int {
 func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
 	d := decide.Plan{
 		Arms: len(p.modes()), Alpha: alpha, Margin: p.Smallest, MaxSeconds: p.MaxTime,
-		SideBySide: p.Together, Switchback: p.Switchback, Priors: p.Priors, Known: known,
+		SideBySide: p.Together, Switchback: p.Switchback, EachOnce: p.eachOnce(), Priors: p.Priors, Known: known,
 		WholeOrder: p.several() && p.Question == api.QuestionOrder,
 	}
 	others := slices.DeleteFunc(slices.Clone(Metrics), func(m Metric) bool { return m == p.Primary })
@@ -177,7 +183,7 @@ func (t *Trial) BlockSeconds() float64 {
 	if n == 0 {
 		return 0
 	}
-	return decide.NextBlock(t.Plan.all(), t.Blocks[n-1:])
+	return t.Plan.decisions(nil).NextBlock(t.Plan.all(), t.Blocks[n-1:])
 }
 
 // Arm is one of the arms of a trial, by its letter: an [api.TrialArm], or the pilot.
@@ -833,7 +839,7 @@ func (t *Trial) Left() (left Left) {
 // what the runs so far took of that.
 func (t *Trial) blockSeconds() (seconds float64) {
 	if len(t.Blocks) > 0 {
-		return decide.NextBlock(t.left(), t.Blocks)
+		return t.Plan.decisions(nil).NextBlock(t.left(), t.Blocks)
 	}
 	planned, ended, took := 0., 0., 0.
 	for i, run := range t.order() {

@@ -352,9 +352,12 @@ func trialOrder(q *api.SweepRequest, t *api.TrialState) string {
 		return "blocks of spans with the same conversations, both arms at the same time on two targets and then " +
 			"in the opposite order if both can switch; " + looks
 	}
-	if len(q.Modes) > 2 {
-		return "blocks of spans with the same conversations, each arm once, in the order of a row of a Williams design, " +
-			"drawn by the seed; once two are left, ABBA and BAAB in turn; " + looks
+	once := ", each arm once, in the order of a row of a Williams design, drawn by the seed; "
+	switch {
+	case atRate(q):
+		return "blocks of spans with the same arrivals" + once + looks
+	case len(q.Modes) > 2:
+		return "blocks of spans with the same conversations" + once + "once two are left, ABBA and BAAB in turn; " + looks
 	}
 	return "blocks of spans with the same conversations, ABBA and BAAB in turn, the first by the seed, the two in the " +
 		"middle as one of double length; " + looks

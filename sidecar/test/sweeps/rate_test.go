@@ -50,7 +50,7 @@ func TestTrialAtRate(t *testing.T) {
 		q.Levels, q.MaxSeconds = []api.Level{api.AtRate(4)}, new(420.)
 		s := b.done(b.begun(q).ID)
 		assert.Equal(t, "poisson", s.Workload.Arrivals)
-		assert.Contains(t, strings.Join(s.Words, " "), "at 4 conversations/s, on 2 blocks")
+		assert.Contains(t, strings.Join(s.Words, " "), "at 4 conversations/s, on 3 blocks")
 		assert.Equal(t, api.AtConversations(8), b.free().Concurrency.Target, "the lane is restored")
 		first := map[uint64][]float64{} // the arrivals of each block
 		for i := range s.Spans {
@@ -71,7 +71,7 @@ func TestTrialAtRate(t *testing.T) {
 				assert.InDeltaSlice(t, known[:n], arrivals[:n], .002)
 			}
 		}
-		assert.Len(t, first, 2)
+		assert.Len(t, first, 3)
 	}, poisson)
 }
 
