@@ -44,7 +44,6 @@ func describeTrace(ctx context.Context, conf *config.Config, stdout io.Writer) e
 	if err != nil {
 		return notStarted{err}
 	}
-	defer outputs.Close()
 	c, err := readContents(ctx, conf)
 	if err != nil {
 		return err
