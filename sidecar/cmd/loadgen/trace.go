@@ -138,6 +138,9 @@ func (c *traceContents) missing(s *trace.Summary) (all []string) {
 	if c.Sessions == 0 {
 		all = append(all, "sessions (all requests): each request is a conversation of one turn.")
 	}
+	if n := len(c.Models); n > 1 {
+		all = append(all, fmt.Sprintf("models: the trace names %d, but a replay sends all requests to the target's.", n))
+	}
 	if c.Simultaneous {
 		all = append(all, "starts of sessions: all sessions begin at the same time; the trace has times within them.")
 	}
