@@ -111,11 +111,11 @@ func TestUnusableTraffic(t *testing.T) {
 				`{"timestamp": 4000, "input_length": 9, "output_length": 5}`), "times go back",
 		},
 		{written(t, `{"messages": [{"role": "assistant", "content": "x"}]}`), "a conversation with a text of the user"},
-		{written(t, good), "one that lasts a span (--span), 60 s; at 1/s, this one ends after 2 s, unless --trace-loop begins"},
+		{written(t, good), "one that lasts a span (--span), 60 s; at 1/s, this one ends after 2 s"},
 		{"nothing.jsonl", "trace: nothing.jsonl is not allowed: readable files"},
 	} {
-		args := strings.Fields("--target-url=http://127.0.0.1:1 --data-dir=" + t.TempDir() + " --listen=127.0.0.1:0 --trace=" +
-			c.args)
+		args := strings.Fields("--target-url=http://127.0.0.1:1 --data-dir=" + t.TempDir() +
+			" --listen=127.0.0.1:0 --trace=" + c.args)
 		if strings.Contains(c.message, "--span") {
 			args = append([]string{"trial", "--rate=1/s", "--mode-driver=pinned"}, args...)
 		}

@@ -191,8 +191,8 @@ func Notation(t *traffic.Turn) string {
 	return strings.Join(all, " ")
 }
 
-// ParseNotation reads a [Notation]: the segments of the message, nil for a text, and, where they are a whole prompt, how
-// many segments it keeps of the prompt before.
+// ParseNotation reads a [Notation]: the segments of the message, nil for a text, and, where they are a whole prompt,
+// how many segments it keeps of the prompt before.
 func ParseNotation(text string) (segments []traffic.Segment, keep int, whole bool) {
 	words := strings.Fields(text)
 	if _, err := fmt.Sscanf(text, "(%d as before)", &keep); err == nil {

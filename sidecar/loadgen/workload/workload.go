@@ -280,7 +280,8 @@ func (w *Workload) start(ctx context.Context, n upcoming) {
 		now := time.Now()
 		var d drawn
 		if n.plan == nil {
-			d = newDraw(w.opts.Seed, n.number, w.opts.Opened+n.number, w.opts.RampedStart, n.settings, n.texts) // may take a few ms
+			own := w.opts.Opened + n.number
+			d = newDraw(w.opts.Seed, n.number, own, w.opts.RampedStart, n.settings, n.texts) // may take a few ms
 		}
 		c, again := w.begin(now, n.number, d, n.settings, n.texts)
 		if c != nil {
