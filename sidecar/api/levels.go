@@ -126,15 +126,22 @@ func (l Level) String() string {
 	return text
 }
 
+// ThreeDigits formats a number with at most three significant digits and without an exponent, such as 1230 for 1234.
+func ThreeDigits(v float64) string {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // a number's own text
+	return plain(v)
+}
+
 // InWords returns the level with what it counts, such as "60 conversations" or "12 conversations/s".
 func (l Level) InWords() string {
-	switch {
-	case l.Kind == Rate:
-		return plain(l.Value) + " conversations" + perSecond
-	case l.Value == 1:
-		return "1 conversation"
+	text := plain(l.Value) + " conversation"
+	if l.Value != 1 {
+		text += "s"
 	}
-	return plain(l.Value) + " conversations"
+	if l.Kind == Rate {
+		text += perSecond
+	}
+	return text
 }
 
 // ParseLevel reads the text of a level. Whether the value is allowed depends on where it is used.

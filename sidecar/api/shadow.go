@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -73,27 +74,37 @@ type PlacementTotals struct {
 	Modeled    int64         // tokens of these that the model of the caches found
 	Followed   int64         // prompt tokens of all turns
 	Achievable int64         // tokens of these that best_placement found
+	Problem    string        // why there are no sums; empty: there are
 }
 
 // Since returns the measured hit rate ÷ that of best_placement since earlier totals, or since the sums have begun if
-// that was later. It is nil if it is not known or not reliable.
-func (t *PlacementTotals) Since(before *PlacementTotals) *float64 {
-	if t == nil {
-		return nil
+// that was later. It is nil, with the reason, if it is not known or not reliable.
+func (t *PlacementTotals) Since(before *PlacementTotals) (share *float64, why string) {
+	if t == nil || t.Problem != "" {
+		if t != nil {
+			why = t.Problem
+		}
+		return nil, why
 	}
 	if before == nil || t.Account != before.Account || t.Start != before.Start {
 		before = &PlacementTotals{Late: t.Late}
 	}
 	if t.Late != before.Late {
-		return nil
+		return nil, "the moment at which prompts count as cached has changed"
 	}
 	prompt, followed := float64(t.Prompt-before.Prompt), float64(t.Followed-before.Followed)
 	measured, achievable := float64(t.Measured-before.Measured), float64(t.Achievable-before.Achievable)
 	modeled := float64(t.Modeled - before.Modeled)
-	if t.Requests-before.Requests < MinMeasured || achievable <= 0 || math.Abs(modeled-measured) > MaxCacheError*prompt {
-		return nil
+	switch n := t.Requests - before.Requests; {
+	case n < MinMeasured:
+		return nil, fmt.Sprintf("%d turns reported cached tokens and their worker, at least %d are needed", n, MinMeasured)
+	case achievable <= 0:
+		return nil, "no prompt begins like an earlier one"
+	case math.Abs(modeled-measured) > MaxCacheError*prompt:
+		return nil, fmt.Sprintf("the model of the caches is more than %.0f points from the measured hit rate",
+			100*MaxCacheError)
 	}
-	return new(measured / prompt / (achievable / followed))
+	return new(measured / prompt / (achievable / followed)), ""
 }
 
 // ShadowPolicy is a routing policy with its figures.

@@ -30,13 +30,17 @@ func TestAchievedShare(t *testing.T) {
 	} {
 		b, a := before, after
 		tt.change(&b, &a)
-		got := a.Since(&b)
+		got, why := a.Since(&b)
 		if tt.want == nil {
 			assert.Nil(t, got, name)
+			assert.NotEmpty(t, why, name)
 			continue
 		}
 		assert.InDelta(t, tt.want, *got, 1e-9, name)
 	}
-	assert.InDelta(t, .5/(1.48/2.1), *after.Since(nil), 1e-9)
-	assert.Nil(t, (*PlacementTotals)(nil).Since(&before))
+	whole, _ := after.Since(nil)
+	assert.InDelta(t, .5/(1.48/2.1), *whole, 1e-9)
+	none, why := (&PlacementTotals{Problem: "not followed"}).Since(&before)
+	assert.Nil(t, none)
+	assert.Equal(t, "not followed", why)
 }

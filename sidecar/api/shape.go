@@ -66,13 +66,13 @@ func (s TrafficShape) grouped() bool {
 // TrafficShape is what conversations send. A number of 0 is that of the preset. Numbers apply to each part of a mix.
 type TrafficShape struct {
 	Preset        ShapePreset `json:"preset,omitempty" alias:"shape" basic:"" default:"recorded" oneof:"recorded chat prefix rag agent few-shot batch mixed" help:"Traffic to send: recorded is the workload behind the recorded results (preset, turns, openings and the settings of answers and questions, which other shapes do not have); chat, rag, agent, few-shot and batch imitate published traffic; prefix is groups with a shared prefix; mixed is several of them, as in shape.mix."`
-	Groups        int         `json:"groups,omitempty" default:"0" minimum:"0" maximum:"1000000" help:"Number of groups, documents (rag) or templates (few-shot) that prompts begin with. 0: as the shape has."`
-	PrefixTokens  int         `json:"prefix_tokens,omitempty" default:"0" minimum:"0" maximum:"131072" unit:"tokens" help:"Length of each of them; of agent, that of the system prompt with its tools. 0: as the shape has."`
-	SuffixTokens  int         `json:"suffix_tokens,omitempty" default:"0" minimum:"0" maximum:"131072" unit:"tokens" help:"Mean length of what each turn adds to the prompt: a question, a suffix or the result of a tool. 0: as the shape has."`
-	AnswerTokens  int         `json:"answer_tokens,omitempty" default:"0" minimum:"0" maximum:"131072" unit:"tokens" help:"Mean length of an answer. 0: as the shape has."`
-	Zipf          float64     `json:"zipf,omitempty" default:"0" minimum:"0" maximum:"4" help:"Exponent of the popularity of groups: the n-th is drawn in proportion to 1 / n^zipf. 0: as the shape has, which is even for prefix."`
-	Turns         int         `json:"turns,omitempty" default:"0" minimum:"0" maximum:"1000" help:"Number of turns of each conversation, up to its context. 0: as the shape has."`
-	ContextTokens int         `json:"context_tokens,omitempty" default:"0" minimum:"0" maximum:"10000000" unit:"tokens" help:"Maximum length of prompt and answer together, before which a conversation ends. 0: the context of the model, else 131072."`
+	Groups        int         `json:"groups,omitempty" label:"Groups" default:"0" minimum:"0" maximum:"1000000" help:"Number of groups, documents (rag) or templates (few-shot) that prompts begin with. 0: as the shape has."`
+	PrefixTokens  int         `json:"prefix_tokens,omitempty" label:"Shared prefix" default:"0" minimum:"0" maximum:"131072" unit:"tokens" help:"Length of each of them; of agent, that of the system prompt with its tools. 0: as the shape has."`
+	SuffixTokens  int         `json:"suffix_tokens,omitempty" label:"Added by a turn" default:"0" minimum:"0" maximum:"131072" unit:"tokens" help:"Mean length of what each turn adds to the prompt: a question, a suffix or the result of a tool. 0: as the shape has."`
+	AnswerTokens  int         `json:"answer_tokens,omitempty" label:"Answer length" default:"0" minimum:"0" maximum:"131072" unit:"tokens" help:"Mean length of an answer. 0: as the shape has."`
+	Zipf          float64     `json:"zipf,omitempty" label:"Zipf exponent" default:"0" minimum:"0" maximum:"4" help:"Exponent of the popularity of groups: the n-th is drawn in proportion to 1 / n^zipf. 0: as the shape has, which is even for prefix."`
+	Turns         int         `json:"turns,omitempty" label:"Turns" default:"0" minimum:"0" maximum:"1000" help:"Number of turns of each conversation, up to its context. 0: as the shape has."`
+	ContextTokens int         `json:"context_tokens,omitempty" label:"Longest context" default:"0" minimum:"0" maximum:"10000000" unit:"tokens" help:"Maximum length of prompt and answer together, before which a conversation ends. 0: the context of the model, else 131072."`
 	Mix           string      `json:"mix,omitempty" maxLength:"200" placeholder:"SHAPE=WEIGHT,…" help:"Parts of the shape mixed with their weights, such as chat=3,agent=1. A part may name a model or an adapter: chat@NAME=1. Default: chat=6,rag=2,agent=1,batch=1."`
 }
 

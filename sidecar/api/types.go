@@ -601,7 +601,8 @@ type KV struct {
 	PredictedRatio  *float64 `json:"predicted,omitempty"`    // hit ratio that the router predicted
 	AchievableRatio *float64 `json:"achievable,omitempty"`   // if every turn went to the worker with the longest prefix
 	// measured hit rate ÷ that of the best placement; absent: not known
-	AchievedShare *float64 `json:"achieved_share,omitempty"`
+	AchievedShare   *float64 `json:"achieved_share,omitempty"`
+	AchievedUnknown string   `json:"achieved_share_unknown,omitempty"` // why it is not known
 
 	// Counted holds the counters behind the ratios by their source (frontend, engine, prediction): hits and all, since
 	// the load generator first read the cluster.
@@ -684,15 +685,17 @@ type EngineUse struct {
 	TokensPerStep  *float64 `json:"tokens_per_step,omitempty"`  // tokens per forward pass of the target model
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"` // mean memory in use on a GPU of a worker
 	// measured hit rate ÷ that of the best placement
-	AchievedShare *float64 `json:"achieved_share,omitempty"`
+	AchievedShare   *float64 `json:"achieved_share,omitempty"`
+	AchievedUnknown string   `json:"achieved_share_unknown,omitempty"` // why it is not known
 }
 
 // Since returns the figures of the time since earlier totals of the same cluster.
 func (t EngineTotals) Since(before EngineTotals) EngineUse {
 	use := EngineUse{
 		AcceptanceRate: t.Acceptance.Mean(before.Acceptance), TokensPerStep: t.TokensPerStep.Mean(before.TokensPerStep),
-		GPUMemoryBytes: t.GPUMemory.Mean(before.GPUMemory), AchievedShare: t.Placement.Since(before.Placement),
+		GPUMemoryBytes: t.GPUMemory.Mean(before.GPUMemory),
 	}
+	use.AchievedShare, use.AchievedUnknown = t.Placement.Since(before.Placement)
 	accepted := t.Accepted - before.Accepted
 	if drafted := t.Drafted - before.Drafted; drafted > 0 {
 		use.AcceptanceRate = new(min(1, accepted/drafted))

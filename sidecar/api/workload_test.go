@@ -91,3 +91,58 @@ func TestPresentNames(t *testing.T) {
 	require.NoError(t, json.Unmarshal(api.PresentNames([]byte(before)), &shape))
 	require.Equal(t, new(2.), shape.ThinkTime)
 }
+
+func TestTypeScriptHasShapes(t *testing.T) {
+	const file = "../../src/client/shapes.ts"
+	var text, numbers strings.Builder
+	text.WriteString(`
+import type { ShapePreset, TrafficShape } from './schema';
+
+/** A number of a shape of traffic. */
+export type ShapeNumber = Exclude<keyof TrafficShape, 'preset' | 'mix'>;
+
+/** What a form shows of a shape of traffic. */
+export interface ShapeInfo {
+  readonly label: string;
+  readonly description: string;
+  /** The numbers that have an effect on it. */
+  readonly numbers: readonly ShapeNumber[];
+}
+
+/** The shapes by their presets. */
+export const shapes: Record<ShapePreset, ShapeInfo> = {
+`)
+	for i, s := range api.Shapes {
+		kind, names := api.TrafficKind{Shape: api.TrafficShape{Preset: s.Preset}}, []string{}
+		for f := range reflect.TypeFor[api.TrafficShape]().Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			label := f.Tag.Get("label")
+			if label == "" {
+				continue
+			}
+			if kind.CheckSetting("shape."+name, 1) == nil {
+				names = append(names, "'"+name+"'")
+			}
+			if i > 0 {
+				continue
+			}
+			fmt.Fprintf(&numbers, "  %s: { label: '%s'", name, label)
+			if unit := f.Tag.Get("unit"); unit != "" {
+				fmt.Fprintf(&numbers, ", unit: '%s'", unit)
+			}
+			numbers.WriteString(" },\n")
+		}
+		key := string(s.Preset)
+		if strings.Contains(key, "-") {
+			key = "'" + key + "'"
+		}
+		fmt.Fprintf(&text, "  %s: {\n    label: '%s',\n    description: '%s',\n    numbers: [%s],\n  },\n", key, s.Label,
+			s.Description, strings.Join(names, ", "))
+	}
+	text.WriteString(`};
+
+/** The labels and units of their numbers. */
+export const shapeNumbers: Record<ShapeNumber, { readonly label: string; readonly unit?: string }> = {
+` + numbers.String() + "};\n")
+	requireGenerated(t, file, text.String())
+}

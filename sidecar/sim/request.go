@@ -3,6 +3,8 @@ package sim
 import (
 	"errors"
 	"time"
+
+	"kvbooth/sidecar/trace"
 )
 
 // BlockHash identifies a block of tokens together with all blocks before it: equal hashes mean equal prefixes.
@@ -24,13 +26,8 @@ func HashBlocks(blockTokens int, texts ...[]uint32) []BlockHash {
 	return hashes
 }
 
-// Mix spreads each bit of a number over all bits of the result: the finalizer of SplitMix64 (Steele, Lea and Flood,
-// OOPSLA 2014).
-func Mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
+// Mix is [trace.Finalize].
+func Mix(x uint64) uint64 { return trace.Finalize(x) }
 
 // Request is a request to a cluster. Its answer is known beforehand; the cluster simulates only the times of the
 // tokens.

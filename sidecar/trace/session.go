@@ -231,10 +231,15 @@ func text(s string) uint64 {
 func Mix(numbers ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, n := range numbers {
-		h ^= n
-		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-		h = (h ^ h>>27) * 0x94d049bb133111eb
-		h ^= h >> 31
+		h = Finalize(h ^ n)
 	}
 	return max(h, 1)
+}
+
+// Finalize spreads each bit of a number over all bits of the result: the finalizer of SplitMix64 (Steele, Lea and
+// Flood, OOPSLA 2014).
+func Finalize(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

@@ -12,4 +12,5 @@ export type * from './types';
 export { useBaselines, useRenewBaselines } from './useBaselines';
 export { type Polled, usePolled } from './usePolled';
 export { useTwin, useSetTwin } from './useTwin';
+export { type ShapeInfo, type ShapeNumber, shapeNumbers, shapes } from './shapes';
 export { patched, type WorkloadSetting, type WorkloadSettingName, workloadSettings } from './workload';

@@ -1515,6 +1515,8 @@ export interface components {
             achievable?: number;
             /** @description measured hit rate ÷ that of the best placement; absent: not known */
             achieved_share?: number;
+            /** @description why it is not known */
+            achieved_share_unknown?: string;
             /** @description cached / prompt tokens of the turns */
             hit_ratio?: number;
             /** @description why there is no hit ratio although turns have ended */

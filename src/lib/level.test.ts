@@ -18,6 +18,7 @@ import {
 it.each([
   [1, 'conversations', 1, '1', '1 conversation', '1 of 1 conversation'],
   [1000, 'conversations', 1000, '1,000', '1,000 conversations', '1 of 1,000 conversations'],
+  ['1/s', 'rate', 1, '1/s', '1 conversation/s', '1 in progress at 1 conversation/s'],
   ['12/s', 'rate', 12, '12/s', '12 conversations/s', '1 in progress at 12 conversations/s'],
   ['0.5/s', 'rate', 0.5, '0.5/s', '0.5 conversations/s', '1 in progress at 0.5 conversations/s'],
   ['1000/s', 'rate', 1000, '1,000/s', '1,000 conversations/s', '1 in progress at 1,000 conversations/s'],

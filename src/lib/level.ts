@@ -46,10 +46,9 @@ export function levelText(level: Level | undefined): string {
 
 /** Formats a level with what it counts: "60 conversations" or "12 conversations/s". */
 export function levelWords(level: Level): string {
-  const count = plain(valueOf(level));
-  return kindOf(level) === 'rate'
-    ? `${count} ${units.rate}`
-    : `${count} ${level === 1 ? 'conversation' : units.conversations}`;
+  const value = valueOf(level);
+  const unit = units[kindOf(level)];
+  return `${plain(value)} ${value === 1 ? unit.replace('conversations', 'conversation') : unit}`;
 }
 
 const units: Record<LevelKind, string> = { conversations: 'conversations', rate: 'conversations/s' };

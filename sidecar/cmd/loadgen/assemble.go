@@ -106,7 +106,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		whatif: desk, log: log,
 	}
 	var err error
-	if g.plan, err = openPlan(ctx, conf); err != nil {
+	if g.plan, err = openPlan(ctx, conf, log); err != nil {
 		return nil, err
 	}
 	if g.sides, err = g.newSides(ctx, conf, address); err != nil {

@@ -41,7 +41,6 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	if err != nil {
 		return notStarted{err}
 	}
-	defer outputs.Close()
 	r, err := report.Compare(a, b, proof.Question{
 		A: sideOf(a, c.AMode), B: sideOf(b, c.BMode), Levels: c.Levels, SLO: conf.Settings().SLO,
 	})

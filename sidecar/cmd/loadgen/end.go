@@ -161,7 +161,6 @@ func (e *endOf) notice(s api.State) {
 // end stops the workload and returns the report of its last run, which it also writes into the files. The report is nil
 // where there was no run.
 func (e *endOf) end(ctx context.Context, cause report.Cause) (*report.Run, error) {
-	defer e.outputs.Close()
 	status := e.view.Status()
 	state := status.Lanes[0].State
 	e.notice(state)

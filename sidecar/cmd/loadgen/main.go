@@ -141,7 +141,6 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	if err != nil {
 		return notStarted{err}
 	}
-	defer outputs.Close()
 	// Measured data outlives ctx until the end of the run is reported.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/trace"
 )
 
@@ -161,18 +161,21 @@ func (r *trafficRecorder) prompts(c *api.Conversation) (all [][]trace.Piece) {
 		if t.Status != api.TurnOK || t.OutputTokens == nil {
 			break
 		}
-		words := strings.Fields(t.UserMessage)
+		made, keep, whole := workload.ParseNotation(t.UserMessage)
 		if opening, ok := r.openings[c.Starter]; ok {
 			if n == 0 {
 				prompt = append(prompt, opening)
 			}
 			prompt = append(prompt, textPiece(t.UserMessage))
-		} else if keep, whole := keeps(t.UserMessage); whole {
-			prompt = append(slices.Clone(prompt[:min(keep, kept)]), pieces(words[3:])...)
-		} else if own := pieces(words); own != nil {
-			prompt = append(prompt, own...)
-		} else {
+		} else if !whole && made == nil {
 			prompt = append(prompt, textPiece(t.UserMessage))
+		} else {
+			if whole {
+				prompt = slices.Clone(prompt[:min(keep, kept)])
+			}
+			for _, s := range made {
+				prompt = append(prompt, trace.Piece(s))
+			}
 		}
 		prompt = slices.Clip(prompt)
 		kept = len(prompt)
@@ -180,26 +183,6 @@ func (r *trafficRecorder) prompts(c *api.Conversation) (all [][]trace.Piece) {
 		answer := textPiece(fmt.Sprint(t.Conversation, t.Number, t.AssistantMessage))
 		answer.Tokens = *t.OutputTokens
 		prompt = append(prompt, answer)
-	}
-	return all
-}
-
-// keeps reads the beginning of a [workload.Notation] of a whole prompt.
-func keeps(text string) (keep int, whole bool) {
-	_, err := fmt.Sscanf(text, "(%d as before)", &keep)
-	return keep, err == nil
-}
-
-// pieces reads the segments of a [workload.Notation]; nil for a text.
-func pieces(words []string) (all []trace.Piece) {
-	for _, word := range words {
-		id, tokens, _ := strings.Cut(word, ":")
-		number, err := strconv.ParseUint(id, 16, 64)
-		n, notTokens := strconv.Atoi(tokens)
-		if err != nil || notTokens != nil || n < 1 {
-			return nil
-		}
-		all = append(all, trace.Piece{ID: number, Tokens: n})
 	}
 	return all
 }

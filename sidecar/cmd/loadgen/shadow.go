@@ -32,7 +32,6 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 	if err != nil {
 		return notStarted{err}
 	}
-	defer outputs.Close()
 	s := &shadowing{conf: conf.Shadow, out: &terminal{w: stderr}}
 	if f, ok := stderr.(*os.File); ok {
 		s.live = term.IsTerminal(int(f.Fd()))

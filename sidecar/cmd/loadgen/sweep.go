@@ -225,7 +225,6 @@ func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, ser
 
 // follow requests the sweep, waits for the answer and writes it. The error is nil only for an answer.
 func (q *question) follow(ctx context.Context, to io.Writer) error {
-	defer q.outputs.Close()
 	id, err := q.begin(ctx)
 	switch {
 	case err != nil && ctx.Err() == nil:

@@ -218,6 +218,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 		var err error
 		q.outputs, err = report.OpenOutputs(report.ResultFormats, []string{page, table})
 		require.NoError(t, err)
+		assert.NoFileExists(t, table, "a killed trial leaves no empty report")
 		require.NoError(t, q.lookBack(t.Context()))
 		q.problem.Store(new("connection refused"))
 		q.start(t)

@@ -44,7 +44,6 @@ func describeTrace(ctx context.Context, conf *config.Config, stdout io.Writer) e
 	if err != nil {
 		return notStarted{err}
 	}
-	defer outputs.Close()
 	c, err := readContents(ctx, conf)
 	if err != nil {
 		return err
@@ -138,6 +137,9 @@ func (c *traceContents) missing(s *trace.Summary) (all []string) {
 	}
 	if c.Sessions == 0 {
 		all = append(all, "sessions (all requests): each request is a conversation of one turn.")
+	}
+	if n := len(c.Models); n > 1 {
+		all = append(all, fmt.Sprintf("models: the trace names %d, but a replay sends all requests to the target's.", n))
 	}
 	if c.Simultaneous {
 		all = append(all, "starts of sessions: all sessions begin at the same time; the trace has times within them.")

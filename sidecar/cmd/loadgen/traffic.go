@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"strings"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
@@ -21,7 +23,7 @@ func tokenize(text string) []uint {
 }
 
 // openPlan reads the configured trace; it returns nil without one. The error is a notStarted.
-func openPlan(ctx context.Context, conf *config.Config) (*workload.Plan, error) {
+func openPlan(ctx context.Context, conf *config.Config, log *slog.Logger) (*workload.Plan, error) {
 	t := &conf.Traffic
 	if len(t.Files) == 0 {
 		return nil, nil
@@ -55,7 +57,35 @@ func openPlan(ctx context.Context, conf *config.Config) (*workload.Plan, error) 
 				fmt.Sprintf("a speed at which the sessions of the trace begin at %s, here %v", api.AllowedRate, level))}
 		}
 	}
-	return p, nil
+	return p, checkSpans(conf, p, replay.Conversations(), log)
+}
+
+// checkSpans refuses a trace that ends before a span of a sweep at one of its rates, and warns of one that ends at all:
+// each span begins with its first session.
+func checkSpans(conf *config.Config, p *workload.Plan, sessions int, log *slog.Logger) error {
+	if conf.Sweep == nil || conf.Traffic.TraceLoop {
+		return nil
+	}
+	r := conf.Sweep.Request
+	levels := r.Levels
+	if own, ok := p.Level(); ok && len(levels) == 0 && r.Kind == api.SweepTrial {
+		levels = []api.Level{own}
+	}
+	span := 60.
+	if r.Kind == api.SweepLevels {
+		span = 300
+	}
+	api.Patch(&span, r.Seconds)
+	for _, l := range levels {
+		if lasts := float64(sessions) / l.Value; l.Kind == api.Rate && lasts < span {
+			return notStarted{api.Refuse("trace", strings.Join(conf.Traffic.Files, ","), fmt.Sprintf(
+				"one that lasts a span (--span), %.0f s; at %v, this one ends after %.0f s, unless --trace-loop begins it anew",
+				span, l, lasts))}
+		}
+	}
+	log.Warn("the trace does not begin anew (--trace-loop): a span that is longer than the trace ends without load",
+		"sessions", sessions)
+	return nil
 }
 
 // unusable returns why a trace has no request to run, nil if it has.

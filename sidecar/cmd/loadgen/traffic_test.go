@@ -111,10 +111,15 @@ func TestUnusableTraffic(t *testing.T) {
 				`{"timestamp": 4000, "input_length": 9, "output_length": 5}`), "times go back",
 		},
 		{written(t, `{"messages": [{"role": "assistant", "content": "x"}]}`), "a conversation with a text of the user"},
+		{written(t, good), "one that lasts a span (--span), 60 s; at 1/s, this one ends after 2 s"},
 		{"nothing.jsonl", "trace: nothing.jsonl is not allowed: readable files"},
 	} {
-		code, _, stderr := command(t, strings.Fields("--target-url=http://127.0.0.1:1 --data-dir="+t.TempDir()+
-			" --listen=127.0.0.1:0 --trace="+c.args)...)
+		args := strings.Fields("--target-url=http://127.0.0.1:1 --data-dir=" + t.TempDir() +
+			" --listen=127.0.0.1:0 --trace=" + c.args)
+		if strings.Contains(c.message, "--span") {
+			args = append([]string{"trial", "--rate=1/s", "--mode-driver=pinned"}, args...)
+		}
+		code, _, stderr := command(t, args...)
 		assert.Equal(t, badInput, code, c.args)
 		assert.Contains(t, stderr, c.message)
 	}

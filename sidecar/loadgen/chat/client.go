@@ -100,6 +100,8 @@ type Client struct {
 	streamOptions map[string]any
 	bundled       atomic.Int64 // answers with several tokens in a chunk since the last probe
 	probes        atomic.Int64
+	planned       atomic.Bool            // see [Options].Planned
+	listed        atomic.Pointer[[]byte] // the latest list of models
 	found         atomic.Pointer[Recognized]
 	words         atomic.Pointer[vocabulary] // of texts that are made
 }
@@ -117,6 +119,7 @@ func New(opts Options) (*Client, error) {
 	setDefault(&opts.TurnTimeout, 10*time.Minute)
 	setDefault(&opts.IdleTimeout, 4*time.Second)
 	c := &Client{opts: opts, base: base}
+	c.planned.Store(opts.Planned)
 	c.found.Store(new(Recognized))
 	c.words.Store(&bpeWords)
 	c.ext.setModel(opts.Model)
@@ -170,6 +173,9 @@ func (c *Client) Root() string { return api.TargetRoot(c.base).String() }
 
 // Probes returns the number of requests that [Client.Probe] has sent. They cost tokens and belong to no turn.
 func (c *Client) Probes() int64 { return c.probes.Load() }
+
+// Plan has later probes prepare for requests of a plan; see [Options].Planned. It reports whether that is new.
+func (c *Client) Plan() bool { return !c.planned.Swap(true) }
 
 // Model returns the model in use, or "" before a probe.
 func (c *Client) Model() string { return c.ext.modelName() }
@@ -422,7 +428,13 @@ func (c *Client) Models(ctx context.Context) (ids []string, failure *Error) {
 
 // contextTokens returns the context of the model in use by the server's list, 0 if it has none.
 func (c *Client) contextTokens(ctx context.Context) int {
-	_, body, _ := c.listModels(ctx)
+	if c.planned.Load() {
+		_, _, _ = c.listModels(ctx)
+	}
+	body := c.listed.Load()
+	if body == nil {
+		return 0
+	}
 	var list struct {
 		Data []struct {
 			ID            string  `json:"id"`
@@ -430,7 +442,7 @@ func (c *Client) contextTokens(ctx context.Context) int {
 			ContextWindow float64 `json:"context_window"` // NVIDIA Dynamo
 		} `json:"data"`
 	}
-	_ = json.Unmarshal(body, &list) // a server without a list, or with another one, reports no context
+	_ = json.Unmarshal(*body, &list) // a server without a list, or with another one, reports no context
 	for _, m := range list.Data {
 		if m.ID == c.Model() {
 			return int(cmp.Or(m.MaxModelLen, m.ContextWindow))
@@ -445,6 +457,9 @@ func (c *Client) listModels(ctx context.Context) (address *url.URL, body []byte,
 	status, header, body, failure := c.get(ctx, address.String())
 	if failure == nil && status != http.StatusOK {
 		failure = statusError(status, header, excerpt(body), requested{path: address.Path})
+	}
+	if failure == nil {
+		c.listed.Store(&body)
 	}
 	return address, body, failure
 }

@@ -81,7 +81,7 @@ func (m *made) fill(to []byte) (n int) {
 	for n < len(to) && len(m.segments) > 0 {
 		s := m.segments[0]
 		const digits = 7
-		base := mixed(s.ID ^ m.salt)
+		base := traffic.Scatter(s.ID ^ m.salt)
 		var group uint64
 		end := wordSize * s.Tokens
 		for from := -1; n < len(to) && m.written < end; {
@@ -89,7 +89,7 @@ func (m *made) fill(to []byte) (n int) {
 			if at := word / digits; at != from {
 				from, group = at, base
 				if at > 0 {
-					group = mixed(base + uint64(at))
+					group = traffic.Scatter(base + uint64(at))
 				}
 			}
 			digit := group >> (9 * uint(word%digits)) % 512 % words
@@ -103,14 +103,6 @@ func (m *made) fill(to []byte) (n int) {
 		}
 	}
 	return n
-}
-
-// mixed is a permutation of the numbers that scatters neighbors (splitmix64).
-func mixed(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // Text returns the text of a message, as it is made for a server without a tokenizer of its own.

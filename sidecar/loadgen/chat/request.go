@@ -254,7 +254,7 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		return err
 	}
 	try := attempt{used: map[string]bool{ExtStreamOptions: true, ExtNVExt: true}, length: c.ext.probeLength()}
-	try.used[ExtTokenIDs], try.used[ExtExact] = c.opts.TokenIDs, c.opts.Planned
+	try.used[ExtTokenIDs], try.used[ExtExact] = c.opts.TokenIDs, c.planned.Load()
 	for tries := 1; ; tries++ {
 		r, body, shown := c.probeWith(ctx, try)
 		if r.Cancelled { // by the caller, or one token took longer than every limit
@@ -312,11 +312,11 @@ func (c *Client) recognize(ctx context.Context, s shown) {
 		})
 	}
 	found.Worker, found.Cached = s.worker, s.usage != nil && s.usage.hasCached
-	if c.opts.Planned {
+	found.ContextTokens = c.contextTokens(ctx)
+	if c.planned.Load() {
 		words := c.checkWords(ctx)
 		c.words.Store(words)
 		found.Tokenizer = words.confirmed
-		found.ContextTokens = c.contextTokens(ctx)
 	}
 	c.found.Store(&found)
 }

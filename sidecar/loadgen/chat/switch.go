@@ -152,6 +152,14 @@ func (s *Switch) Root() string { return s.root }
 // Do calls [Client.Do] at the address in use.
 func (s *Switch) Do(ctx context.Context, req Request) Result { return s.current.Load().Do(ctx, req) }
 
+// Plan calls [Client.Plan] for all addresses.
+func (s *Switch) Plan() (isNew bool) {
+	for _, c := range s.clients {
+		isNew = c.Plan() || isNew
+	}
+	return isNew
+}
+
 // Probe calls [Client.Probe] at the address in use.
 func (s *Switch) Probe(ctx context.Context) *Error { return s.current.Load().Probe(ctx) }
 

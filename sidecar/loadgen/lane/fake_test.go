@@ -25,6 +25,7 @@ type fake struct {
 	extensions  map[string]bool
 	noRequestID bool
 	context     int // tokens
+	planned     bool
 	remarks     []string
 	router      string
 
@@ -85,6 +86,13 @@ func (f *fake) Probes() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return int64(f.probes)
+}
+
+// Plan makes the extension for exact lengths available.
+func (f *fake) Plan() bool {
+	isNew := !f.planned
+	f.planned = true
+	return isNew
 }
 
 func (f *fake) Extensions() map[string]bool { return f.extensions }

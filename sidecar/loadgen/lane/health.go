@@ -176,6 +176,17 @@ func (t *target) probe(ctx context.Context) *chat.Error {
 	return err
 }
 
+// plan probes the target anew for requests of a plan, the first time. Its health has the error.
+func (t *target) plan(ctx context.Context) {
+	if !t.client.Plan() {
+		return
+	}
+	t.mu.Lock()
+	t.probed = false
+	t.mu.Unlock()
+	_ = t.probe(ctx)
+}
+
 // outcome returns the result of the last probe, and whether it applies to a caller that asked at
 // the given time.
 func (t *target) outcome(asked time.Time) (known bool, err *chat.Error) {

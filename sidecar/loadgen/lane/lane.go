@@ -24,6 +24,8 @@ type Client interface {
 	workload.Sender
 	// Probe checks whether the target can serve, and which extensions it supports.
 	Probe(context.Context) *chat.Error
+	// Plan has later probes prepare for requests of a plan. It reports whether that is new.
+	Plan() bool
 	// Models returns the target's list of models.
 	Models(context.Context) ([]string, *chat.Error)
 	// Root returns the address of the target, without the path of the API and without a query.
@@ -370,7 +372,12 @@ func (l *Lane) followSteps(ended <-chan struct{}) {
 // Patch changes the workload's settings on all joined lanes. Fields that are left out stay. It
 // returns an [api.FieldError] for a value out of range and [api.ErrConflict] while the lane is
 // taken; then nothing has changed.
-func (l *Lane) Patch(_ context.Context, actor string, p api.WorkloadPatch) (api.State, error) {
+func (l *Lane) Patch(ctx context.Context, actor string, p api.WorkloadPatch) (api.State, error) {
+	if s := p.TrafficShape; s != nil && !s.Recorded() {
+		for _, each := range l.lanes {
+			each.target.plan(ctx)
+		}
+	}
 	limit := l.catalog.Settings().MaxConcurrency
 	return l.changeAll(func(l *Lane) (func(), error) {
 		next, err := l.next(p, limit)

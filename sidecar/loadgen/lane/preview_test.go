@@ -51,6 +51,18 @@ func TestPreviewTraffic(t *testing.T) {
 	})
 }
 
+// A target that was probed for texts is probed for exact lengths when a shape is set.
+func TestShapeProbesForExactLengths(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.start(1)
+		before := f.Probes()
+		b.patch(api.WorkloadPatch{TrafficShape: &api.TrafficShape{Preset: api.ShapeChat}})
+		assert.Equal(t, before+1, f.Probes())
+		b.patch(api.WorkloadPatch{TrafficShape: &api.TrafficShape{Preset: api.ShapeBatch}})
+		assert.Equal(t, before+1, f.Probes(), "it knows by now")
+	})
+}
+
 // A shape that is set sends its plan: each prompt of a group begins with the same segment, and results say what it is.
 func TestShapeRuns(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {

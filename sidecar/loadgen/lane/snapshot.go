@@ -156,7 +156,7 @@ func (r *reading) kv(report *stats.Report) api.KV {
 	case kv.HitRatio == nil && report.OK > 0:
 		kv.NotReported = cacheNotReported(r.cluster)
 	}
-	kv.AchievedShare = r.shadow.AchievedShare(r.now)
+	kv.AchievedShare, kv.AchievedUnknown = r.shadow.AchievedShare(r.now)
 	return kv
 }
 

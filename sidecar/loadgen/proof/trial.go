@@ -278,7 +278,7 @@ func New(p Plan) (*Trial, error) {
 	if least := p.least(); p.MaxTime < least {
 		return nil, api.Refuse("max_time", p.MaxTime, fmt.Sprintf(
 			"%.0f to %d: a trial decides after block %d of all arms at the earliest; a span counts for %g s at least, after at "+
-				"least %.0f s for the switch, the openings and the warm-up",
+				"least %.0f s for the switch, the openings and the warm-up; raise max_time, or shorten span or warm_up",
 			math.Ceil(least), maxTrial, p.LeastBlocks(), p.Seconds, p.Before))
 	}
 	t := &Trial{Plan: p, Blocks: []decide.Block{}, Runs: []Measured{}, Attempt: 1}

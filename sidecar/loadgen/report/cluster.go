@@ -13,8 +13,9 @@ import (
 // Cluster summarizes the metrics that the serving cluster reported during a run, sampled once a second. [Started]
 // returns one without samples. Cluster is not safe for concurrent use.
 type Cluster struct {
-	Source  string        `json:"source,omitempty"`  // prometheus or direct
-	Problem string        `json:"problem,omitempty"` // reason for missing metrics in the latest sample
+	Source  string        `json:"source,omitempty"`         // prometheus or direct
+	Problem string        `json:"problem,omitempty"`        // reason for missing metrics in the latest sample
+	Unread  string        `json:"workers_unread,omitempty"` // reason for missing metrics of the workers in it
 	Engine  string        `json:"engine,omitempty"`
 	GPU     string        `json:"gpu,omitempty"`
 	Workers []WorkerCount `json:"workers,omitempty"` // first number and each change, by time
@@ -59,8 +60,11 @@ const mostChanges = 200
 
 // Add adds the metrics of one second. at is the time of the sample.
 func (c *Cluster) Add(at time.Time, of api.Cluster) {
-	c.Problem = of.Problem
+	c.Problem, c.Unread = of.Problem, of.Unread.Workers
 	c.addWorkers(at, of)
+	if of.Engines == nil && c.AchievedShare == nil {
+		c.AchievedUnknown = cmp.Or(of.Problem, "the cluster's metrics are not read")
+	}
 	if !of.Available {
 		return
 	}
@@ -157,7 +161,7 @@ func (c *Cluster) describe(s *Section, turns *Routing) {
 	}
 	reported := 0
 	for i, w := range c.Workers {
-		text := "unknown"
+		text := "not read"
 		if w.N != nil {
 			text = fmt.Sprint(*w.N)
 			reported = max(reported, *w.N)
@@ -181,10 +185,16 @@ func (c *Cluster) describe(s *Section, turns *Routing) {
 		}
 	}
 	s.add("Cluster", strings.Join(facts, ", "))
+	if n := len(c.Workers); n > 0 && c.Workers[n-1].N == nil && c.Unread != "" {
+		workers = append(workers, api.Printable(c.Unread)+"; check cluster.metrics_urls or prometheus.url")
+	}
 	s.add("Workers", strings.Join(workers, ", "))
 	s.add("Queue", strings.Join(queue, ", "))
-	if c.AchievedShare != nil {
+	switch {
+	case c.AchievedShare != nil:
 		s.add(achieved, share100(*c.AchievedShare))
+	case c.AchievedUnknown != "":
+		s.add(achieved, "not known: "+api.Printable(c.AchievedUnknown))
 	}
 	s.add("Speculation", strings.Join(c.speculation(), ", "))
 	if c.GPUMemoryBytes != nil {

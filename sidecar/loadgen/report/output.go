@@ -52,21 +52,27 @@ func (f Formats) Of(path string) (api.ReportFormat, bool) {
 	return format, slices.Contains(f, format)
 }
 
-// Outputs holds the open files of --output. A file keeps its former content until [Outputs.Write].
-type Outputs []*os.File
+// Outputs holds the paths of --output. A file keeps its former content until [Outputs.Write].
+type Outputs []string
 
-// OpenOutputs opens the files for writing, so that an unwritable one is reported before a run and not after it. The
-// error is an *[api.FieldError]. formats appears in its text only.
-func OpenOutputs(formats Formats, paths []string) (o Outputs, err error) {
+// OpenOutputs checks that the files can be written, so that an unwritable one is reported before a run and not after
+// it. It leaves no file behind that was not there. The error is an *[api.FieldError]. formats appears in its text only.
+func OpenOutputs(formats Formats, paths []string) (Outputs, error) {
 	for _, path := range paths {
+		_, err := os.Stat(path)
+		isNew := errors.Is(err, os.ErrNotExist)
 		f, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE, 0o644)
+		if err == nil {
+			err = f.Close()
+		}
+		if err == nil && isNew {
+			err = os.Remove(path)
+		}
 		if err != nil {
-			_ = o.Close()
 			return nil, formats.Unwritable(path, err)
 		}
-		o = append(o, f)
 	}
-	return o, nil
+	return paths, nil
 }
 
 // Unwritable returns the *[api.FieldError] for a file that cannot be written.
@@ -77,42 +83,62 @@ func (f Formats) Unwritable(path string, err error) error {
 	return api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", f.Allowed(), err))
 }
 
-// Close closes the files. A second call has no effect.
-func (o Outputs) Close() error {
-	var all []error
-	for _, f := range o {
-		if err := f.Close(); !errors.Is(err, os.ErrClosed) {
-			all = append(all, err)
-		}
-	}
-	return errors.Join(all...)
-}
-
 // Names returns the absolute paths of the files.
 func (o Outputs) Names() []string {
 	names := make([]string, len(o))
-	for i, f := range o {
+	for i, path := range o {
 		var err error
-		if names[i], err = filepath.Abs(f.Name()); err != nil {
-			names[i] = f.Name()
+		if names[i], err = filepath.Abs(path); err != nil {
+			names[i] = path
 		}
 	}
 	return names
 }
 
-// Write truncates each file, calls write with the format of its name, and closes it. The error names every file that
-// was not written.
+// Write calls write for each file with the format of its name. A file appears, or replaces its former content, when it
+// is complete. The error names every file that was not written.
 func (o Outputs) Write(write func(w io.Writer, format api.ReportFormat) error) error {
 	var all []error
-	for _, f := range o {
-		err := f.Truncate(0)
-		if err == nil {
-			format, _ := Formats{}.Of(f.Name()) // the configuration has checked the format
-			err = write(api.PrintableWriter(f), format)
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			all = append(all, fmt.Errorf("output: %s could not be written: %w", f.Name(), err))
+	for _, path := range o {
+		format, _ := Formats{}.Of(path) // the configuration has checked the format
+		err := replace(path, func(w io.Writer) error { return write(api.PrintableWriter(w), format) })
+		if err != nil {
+			all = append(all, fmt.Errorf("output: %s could not be written: %w", path, err))
 		}
 	}
 	return errors.Join(all...)
+}
+
+// replace writes a file beside another one and then renames it. A file that cannot be replaced, such as a device or one
+// in a folder that is read only, is written in place.
+func replace(path string, write func(io.Writer) error) error {
+	to := path
+	if linked, err := filepath.EvalSymlinks(path); err == nil {
+		to = linked
+	}
+	mode, inPlace := os.FileMode(0o644), false
+	if info, err := os.Stat(to); err == nil {
+		mode, inPlace = info.Mode().Perm(), !info.Mode().IsRegular()
+	}
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	partial := to + ".partial"
+	var f *os.File
+	var err error
+	if !inPlace {
+		f, err = os.OpenFile(partial, flags, mode)
+		inPlace = err != nil
+	}
+	if inPlace {
+		if f, err = os.OpenFile(to, flags, mode); err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	if err = errors.Join(write(f), f.Close()); err == nil {
+		err = os.Rename(partial, to)
+	}
+	if err != nil {
+		_ = os.Remove(partial)
+	}
+	return err
 }

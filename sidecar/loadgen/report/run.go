@@ -101,7 +101,8 @@ type Run struct {
 	Twin  *Run      `json:"twin,omitempty"`
 	Pairs *api.Twin `json:"pairs,omitempty"`
 
-	ttft []float64 // TTFT of every turn that ended well, in seconds, ascending
+	rated float64   // seconds that rates are over
+	ttft  []float64 // TTFT of every turn that ended well, in seconds, ascending
 }
 
 // Turns counts the turns of a run by how they ended.
@@ -319,6 +320,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 	if whole.OK > 0 {
 		r.OutputTokensPerSecond = Value{&whole.Window.OutputTokensPerSecond, whole.OutputInterval}
 		r.RequestsPerSecond = Value{&whole.Window.RequestsPerSecond, whole.RequestsInterval}
+		r.rated = whole.Window.Seconds
 	}
 	r.Routing = b.routing.finish(r.Cluster.listed)
 	for _, e := range b.errors {

@@ -20,9 +20,16 @@ func (r *Run) figures() []Figure {
 	if r.Turns.Failed > 0 {
 		errors.Class = "bad"
 	}
-	return append(all,
+	for _, rate := range []Figure{
 		r.OutputTokensPerSecond.figure("Output tokens/s", chart.Number),
-		r.RequestsPerSecond.figure("Requests/s", chart.Number), r.hits(), errors)
+		r.RequestsPerSecond.figure("Requests/s", chart.Number),
+	} {
+		if rate.Value != "" {
+			rate.Note += "; over " + elapsed(r.rated)
+		}
+		all = append(all, rate)
+	}
+	return append(all, r.hits(), errors)
 }
 
 // outcomes returns the result of the conditions, if there are any, and that of the SLO.

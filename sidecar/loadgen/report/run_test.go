@@ -237,7 +237,7 @@ func TestClusterOfARun(t *testing.T) {
 		"acceptance_rate<70%", "tokens_per_step<2")
 	out := text(t, r)
 	for _, want := range []string{
-		"vllm, metrics: direct\n", "2, 1 from 14:03:10, unknown from 14:03:11, 1 from 14:03:12, 300 from 14:03:13\n",
+		"vllm, metrics: direct\n", "2, 1 from 14:03:10, not read from 14:03:11, 1 from 14:03:12, 300 from 14:03:13\n",
 		"2.40 requests waited on average, at most 8.00\n",
 		"KV cache hit     75.0 % (95 %: 75.0 % to 75.0 %; from the answers' usage)\n",
 		"60.0 % of the drafted tokens accepted, 2.50 tokens per step\n", "128.0 GiB of a GPU\n",
@@ -360,11 +360,11 @@ func TestClient(t *testing.T) {
 		slo, condition string
 	}{
 		"not known": {
-			0, "unknown", "its own error is unknown: the run was too short for the self-check",
+			0, "unknown", "its own timing error is unknown: the run was too short for the self-check",
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: FAILED, value is 669 ms",
 		},
 		"negligible": {
-			100 * time.Microsecond, "ok", "negligible: the load generator's own error is at most ",
+			100 * time.Microsecond, "ok", "its own timing error is negligible: the load generator's own error is at most ",
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: FAILED, value is 669 ms",
 		},
 		"noticeable": {
@@ -372,7 +372,7 @@ func TestClient(t *testing.T) {
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: undecided, value is 669 ms (up to 2",
 		},
 		"too large": {
-			80 * time.Millisecond, "bottleneck", "too large: TTFT cannot be judged: ",
+			80 * time.Millisecond, "bottleneck", "its own timing error is too large: TTFT cannot be judged: ",
 			"669 ms (SLO 600 ms undecided: up to 10", "ttft_p95>660ms: undecided, value is 669 ms (up to 10",
 		},
 	} {

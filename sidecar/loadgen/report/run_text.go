@@ -64,8 +64,7 @@ func (r *Run) summary() string {
 		ByTraffic: "ended with the trace",
 		BySignal:  "ended by a signal", ByOperator: "stopped by an operator",
 	}[r.Cause]
-	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, r.Level.InWords(),
-		cmp.Or(r.Arm, string(r.Mode)), cause)
+	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, r.levels(), cmp.Or(r.Arm, string(r.Mode)), cause)
 	if kind := notReal[r.Target.Kind]; kind != "" {
 		text = kind + " · " + text
 	}
@@ -73,6 +72,20 @@ func (r *Run) summary() string {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
 	}
 	return text
+}
+
+// levels names the levels of the steps in their order, or the only one.
+func (r *Run) levels() string {
+	all := []api.Level{}
+	for _, s := range r.Steps {
+		if len(all) == 0 || all[len(all)-1] != s.Level {
+			all = append(all, s.Level)
+		}
+	}
+	if len(all) < 2 || slices.ContainsFunc(all, func(l api.Level) bool { return l.Kind != all[0].Kind }) {
+		return r.Level.InWords()
+	}
+	return api.LevelsInWords(all)
 }
 
 // latencies returns the table of times. It is nil if no turn ended well.
@@ -278,11 +291,11 @@ func (r *Run) clientLine() string {
 	level := map[string]string{"ok": "negligible", "noticeable": "noticeable", "bottleneck": "too large"}[r.Client.Verdict]
 	switch {
 	case level == "":
-		return "its own error is unknown: the run was too short for the self-check"
+		return "its own timing error is unknown: the run was too short for the self-check"
 	case len(r.Client.Metrics) == 0:
-		return "its own error was not judged: nothing was measured"
+		return "its own timing error was not judged: nothing was measured"
 	}
-	return level + ": " + r.Client.Reason
+	return "its own timing error is " + level + ": " + r.Client.Reason
 }
 
 // baselineLines compares the last step with the baseline.

@@ -262,14 +262,11 @@ func goodCell(t *api.LevelTest) string {
 	case t.GoodPerSecond == nil:
 		return "not known"
 	case in == nil:
-		return trimmed3(*t.GoodPerSecond)
+		return api.ThreeDigits(*t.GoodPerSecond)
 	default:
-		return fmt.Sprintf("%s (%s to %s)", trimmed3(*t.GoodPerSecond), trimmed3(in[0]), trimmed3(in[1]))
+		return fmt.Sprintf("%s (%s to %s)", api.ThreeDigits(*t.GoodPerSecond), api.ThreeDigits(in[0]), api.ThreeDigits(in[1]))
 	}
 }
-
-// trimmed3 formats a number with at most three significant digits.
-func trimmed3(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 
 func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	in := bracketed(m.Interval, m.Above)

@@ -245,7 +245,7 @@ func (h history) fits(p proof.Plan) error {
 	if least := float64(blocks) * each; p.MaxTime < least {
 		return api.Refuse("max_time", p.MaxTime, fmt.Sprintf(
 			"at least %.0f: a trial decides after block %d at the earliest, and one took %.0f s in the last such trial of "+
-				"these arms", least, blocks, each))
+				"these arms; raise max_time, or shorten span or warm_up", least, blocks, each))
 	}
 	return nil
 }

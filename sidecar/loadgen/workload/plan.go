@@ -131,18 +131,15 @@ func salt(nonce string) uint64 {
 }
 
 // prepare plans the next conversation. It reports false after the last one. Only the goroutine of Run calls it.
-func (w *Workload) prepare() bool {
-	w.mu.Lock()
-	k, plan := w.begun, w.plan
-	w.mu.Unlock()
-	if plan == w.plannedOf && w.plannedFor == k {
+func (w *Workload) prepare(n upcoming) bool {
+	if n.plan == w.plannedOf && w.plannedFor == n.number {
 		return true
 	}
-	w.planned, w.plannedFor, w.plannedOf = nil, k, plan
-	if plan == nil {
+	w.planned, w.plannedFor, w.plannedOf = nil, n.number, n.plan
+	if n.plan == nil {
 		return true
 	}
-	c, ok := plan.Conversation(k)
+	c, ok := n.plan.Conversation(n.number)
 	w.planned = &c
 	return ok
 }
@@ -192,6 +189,25 @@ func Notation(t *traffic.Turn) string {
 		}
 	}
 	return strings.Join(all, " ")
+}
+
+// ParseNotation reads a [Notation]: the segments of the message, nil for a text, and, where they are a whole prompt,
+// how many segments it keeps of the prompt before.
+func ParseNotation(text string) (segments []traffic.Segment, keep int, whole bool) {
+	words := strings.Fields(text)
+	if _, err := fmt.Sscanf(text, "(%d as before)", &keep); err == nil {
+		whole, words = true, words[3:]
+	}
+	for _, word := range words {
+		id, tokens, _ := strings.Cut(word, ":")
+		number, err := strconv.ParseUint(id, 16, 64)
+		n, notTokens := strconv.Atoi(tokens)
+		if err != nil || notTokens != nil || n < 1 {
+			return nil, keep, whole
+		}
+		segments = append(segments, traffic.Segment{ID: number, Tokens: n})
+	}
+	return segments, keep, whole
 }
 
 // keep stores the answer to turn n of a plan for the next turn, or returns its memory where no further turn sends it.

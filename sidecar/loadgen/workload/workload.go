@@ -117,70 +117,64 @@ func New(opts Options, s Settings) *Workload {
 // complete, or until the plan ends. It returns when the last conversation has ended.
 func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
-	w.prepare() // before the load begins, since a shape or a trace takes a while to draw the first conversation
+	w.prepare(w.upcoming()) // before the load begins, since a shape or a trace takes a while to draw the first one
 	w.mu.Lock()
 	w.origin = time.Now()
 	w.mu.Unlock()
-	for ctx.Err() == nil && w.prepare() {
-		wait, missing, drained, changed := w.missing()
-		pause := w.pause()
-		switch {
-		case drained:
+	for ctx.Err() == nil {
+		n := w.upcoming()
+		if !w.prepare(n) {
 			return
-		case !missing:
+		}
+		switch {
+		case n.drained:
+			return
+		case !n.missing:
 			select {
 			case <-ctx.Done():
-			case <-changed:
+			case <-n.changed:
 			case <-w.freed:
 			}
-		case pause > 0:
-			sleep(ctx, changed, pause)
-		case wait > 0:
-			w.await(ctx, changed, wait)
+		// A failed target is not asked. A load that waits for no server is not held back, since arrivals that are held back
+		// would all come at the end of the pause.
+		case n.waits && w.breaker.Wait(time.Now()) > 0:
+			sleep(ctx, n.changed, w.breaker.Wait(time.Now()))
+		case n.wait > 0 && n.waits:
+			w.paced.during(func() { sleep(ctx, n.changed, n.wait) })
+		case n.wait > 0 && w.opts.Exact: // between arrivals, nothing holds the load back
+			sleepExactly(ctx, n.changed, n.wait)
+		case n.wait > 0:
+			sleep(ctx, n.changed, n.wait)
 		// A conversation begins when its first turn may be sent, so that none is in progress that
 		// only waits for the limit on requests.
-		case w.sends.pass(ctx, changed):
-			w.start(ctx)
+		case w.sends.pass(ctx, n.changed):
+			w.start(ctx, n)
 		}
 	}
 }
 
-// pause returns the time for which a failed target is not asked. A load that waits for no server is not held back,
-// since arrivals that are held back would all come at the end of the pause.
-func (w *Workload) pause() time.Duration {
-	if !w.waits() {
-		return 0
-	}
-	return w.breaker.Wait(time.Now())
+// upcoming is the state in which Run waits for the next conversation.
+type upcoming struct {
+	number   int64
+	plan     *Plan
+	settings Settings
+	texts    *corpus.Corpus
+	wait     time.Duration   // until the conversation may begin
+	missing  bool            // it may begin once the wait is over
+	drained  bool            // none begins any more
+	waits    bool            // conversations wait for the server
+	changed  <-chan struct{} // closed when the state may differ
 }
 
-// waits reports whether conversations wait for the server.
-func (w *Workload) waits() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.load.Waits()
-}
-
-// await waits for the next conversation. Between arrivals, nothing holds the load back.
-func (w *Workload) await(ctx context.Context, changed <-chan struct{}, wait time.Duration) {
-	switch {
-	case w.waits():
-		w.paced.during(func() { sleep(ctx, changed, wait) })
-	case w.opts.Exact:
-		sleepExactly(ctx, changed, wait)
-	default:
-		sleep(ctx, changed, wait)
-	}
-}
-
-// missing reports whether a conversation is missing, the time until it may begin, and whether none will start any more.
-// changed is closed when the answer may differ.
-func (w *Workload) missing() (wait time.Duration, missing, drained bool, changed <-chan struct{}) {
+func (w *Workload) upcoming() upcoming {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state(time.Now())
 	at, ok := w.load.Next(s)
-	return max(at, s.Now) - s.Now, ok && !w.spent(), w.drains, w.changed
+	return upcoming{
+		number: w.begun, plan: w.plan, settings: w.settings, texts: w.corpus,
+		wait: max(at, s.Now) - s.Now, missing: ok && !w.spent(), drained: w.drains, waits: w.load.Waits(), changed: w.changed,
+	}
 }
 
 // state is the load's state. The lock is held.
@@ -289,23 +283,22 @@ func (w *Workload) Conversations() []*Conversation {
 }
 
 // start begins the next conversation, unless there are enough by now, or the target has failed.
-func (w *Workload) start(ctx context.Context) {
+func (w *Workload) start(ctx context.Context, n upcoming) {
 	for {
 		now := time.Now()
-		w.mu.Lock()
-		k, settings, texts := w.begun, w.settings, w.corpus
-		w.mu.Unlock()
 		var d drawn
-		if w.plannedOf == nil {
-			d = newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.RampedStart, settings, texts) // may take a few ms
+		if n.plan == nil {
+			own := w.opts.Opened + n.number
+			d = newDraw(w.opts.Seed, n.number, own, w.opts.RampedStart, n.settings, n.texts) // may take a few ms
 		}
-		c, again := w.begin(now, k, d, settings, texts)
+		c, again := w.begin(now, n.number, d, n.settings, n.texts)
 		if c != nil {
 			w.wg.Go(func() { w.converse(ctx, c) })
 		}
 		if !again {
 			return
 		}
+		n = w.upcoming()
 	}
 }
 

@@ -295,7 +295,7 @@ type Crossing struct {
 // number formats a level of the crossing. Interpolation is worth three digits of a rate.
 func (x Crossing) number(level float64) string {
 	if x.Kind == api.Rate {
-		return strconv.FormatFloat(level, 'g', 3, 64)
+		return api.ThreeDigits(level)
 	}
 	return strconv.FormatFloat(level, 'f', 0, 64)
 }

@@ -201,6 +201,9 @@ func AnswerID(conversation int64, turn int) uint64 {
 	return sim.Mix(sim.Mix(uint64(conversation)) ^ uint64(turn) ^ 1<<63)
 }
 
+// Scatter is a permutation of the numbers that scatters neighbors: SplitMix64.
+func Scatter(x uint64) uint64 { return sim.Mix(x + 0x9e3779b97f4a7c15) }
+
 // segments returns the segments of a message, or one that stands for its text.
 func (m *Message) segments() []Segment {
 	if m.Text == "" || m.Segments != nil {

@@ -42,7 +42,12 @@ function trafficFigures({ state, window: { fidelity }, kv }: LaneSnapshot): Figu
       fidelity && `${percent(fidelity.input)} of the prompts, ${percent(fidelity.output)} of the answers`,
     ],
     ...(possible === undefined ? [] : [['Possible hit rate', percent(possible)] satisfies Figure]),
-    ['Share of the achievable hit rate', percent(kv.achieved_share)],
+    [
+      'Share of the achievable hit rate',
+      kv.achieved_share === undefined && kv.achieved_share_unknown
+        ? `not known: ${kv.achieved_share_unknown}`
+        : percent(kv.achieved_share),
+    ],
   ];
 }
 

@@ -7,14 +7,16 @@ import {
   useClient,
   usePolled,
   type Problem,
+  shapeNumbers,
   type ShapePreset,
+  shapes,
   type TrafficShape,
   type WorkloadPatch,
 } from '../../client';
 import type { Level } from '../../lib/level';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { TextField } from '../TextField';
-import { errorOf, isRecorded, numbers, presets, toShape, toValues, type Values } from './model';
+import { errorOf, isRecorded, toShape, toValues, type Values } from './model';
 import { Preview } from './Preview';
 
 interface TrafficProps {
@@ -84,11 +86,11 @@ export function Traffic({ lane, level, shape, disabled, busy, problem, onApply }
             onChange={({ value }) => setEdited({ preset: value })}
           />
         </Field>
-        {presets[values.preset].numbers.map((name) => (
+        {shapes[values.preset].numbers.map((name) => (
           <TextField
             key={name}
-            label={numbers[name].label}
-            suffix={numbers[name].unit}
+            label={shapeNumbers[name].label}
+            suffix={shapeNumbers[name].unit}
             inputMode="decimal"
             placeholder="preset"
             width={21}
@@ -123,7 +125,7 @@ export function Traffic({ lane, level, shape, disabled, busy, problem, onApply }
   );
 }
 
-const options = Object.entries(presets).map(([value, { label, description }]) => ({
+const options = Object.entries(shapes).map(([value, { label, description }]) => ({
   value: value as ShapePreset,
   label,
   description,

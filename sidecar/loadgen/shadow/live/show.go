@@ -61,7 +61,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		s.CacheError = new(signed(r))
 	}
 	s.Withheld = withheld(f.Recent)
-	s.AchievedShare = achievedShare(&f)
+	s.AchievedShare, _ = achievedShare(&f)
 	for _, p := range f.Policies[1:] {
 		s.Policies = append(s.Policies, api.ShadowPolicy{
 			Policy: p.Policy.Name, Title: p.Policy.Title(), InForce: isInForce(p.Policy, mode),
@@ -75,14 +75,17 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	return s
 }
 
-// achievedShare returns the measured hit rate ÷ that of the best placement over the last 60 s, nil while figures are
-// withheld.
-func achievedShare(f *shadow.Figures) *float64 {
+// achievedShare returns the measured hit rate ÷ that of the best placement over the last 60 s, or nil and why it is not
+// known.
+func achievedShare(f *shadow.Figures) (share *float64, why string) {
 	achievable := bestPlacement(f).Window.HitRatio()
-	if withheld(f.Recent) != "" || achievable == 0 {
-		return nil
+	if why = withheld(f.Recent); why != "" {
+		return nil, why
 	}
-	return new(f.Recent.MeasuredRatio() / achievable)
+	if achievable == 0 {
+		return nil, "no prompt begins like an earlier one"
+	}
+	return new(f.Recent.MeasuredRatio() / achievable), ""
 }
 
 // bestPlacement returns the figures of the policy that the achievable hit rate is from.
@@ -91,29 +94,29 @@ func bestPlacement(f *shadow.Figures) *shadow.PolicyFigures {
 	return &f.Policies[i]
 }
 
-// AchievedShare is that of [Live.Shadow].
-func (l *Live) AchievedShare(now time.Time) *float64 {
+// AchievedShare is that of [Live.Shadow], or nil and why it is not known.
+func (l *Live) AchievedShare(now time.Time) (share *float64, why string) {
 	if l == nil {
-		return nil
+		return nil, Disabled
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.account == nil {
-		return nil
+		return nil, l.problem
 	}
 	f := l.account.figures(now)
 	return achievedShare(&f)
 }
 
-// Placement returns the sums of the turns that the shadow has followed; nil while there are none.
+// Placement returns the sums of the turns that the shadow has followed, or why there are none.
 func (l *Live) Placement(now time.Time) *api.PlacementTotals {
 	if l == nil {
-		return nil
+		return &api.PlacementTotals{Problem: Disabled}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.account == nil {
-		return nil
+		return &api.PlacementTotals{Problem: l.problem}
 	}
 	f := l.account.figures(now)
 	best := bestPlacement(&f).Total

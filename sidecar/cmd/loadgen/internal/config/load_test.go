@@ -560,8 +560,9 @@ func TestRefusedCombinations(t *testing.T) {
 	const (
 		modes   = "one of the available modes (kv, round_robin)"
 		timed   = "a duration with its unit (ms, s, m or h), such as "
-		ofTexts = "leave it out unless the shape (shape.preset) is recorded; a trace and other shapes plan what conversations send"
-		facing  = "--mode-driver=endpoints --mode-mode=kv --mode-endpoints=kv=http://x:8000,round_robin=http://b "
+		ofTexts = "leave it out unless the shape (shape.preset) is recorded; a trace and other shapes plan what " +
+			"conversations send"
+		facing = "--mode-driver=endpoints --mode-mode=kv --mode-endpoints=kv=http://x:8000,round_robin=http://b "
 	)
 	for _, row := range []struct{ settings, allowed string }{
 		{"--target-url=http://x:99999", urlAllowed + "; a port is at most 65535"},
