@@ -70,10 +70,19 @@ func (p *Point) judge() {
 	for i := range p.Runs {
 		f := &p.Runs[i]
 		f.Overloaded = 1
-		for _, v := range []*float64{&f.TTFT50, &f.TTFT95, &f.TPOT50, &f.TPOT95, &f.Latency50, &f.Latency95} {
+		for _, v := range []*float64{
+			&f.TTFTMean, &f.TTFT50, &f.TTFT95, &f.TPOT50, &f.TPOT95, &f.Latency50, &f.Latency95,
+		} {
 			*v = math.NaN()
 		}
 	}
+}
+
+// Held reports whether clearly fewer conversations were in progress than the level says, since no more may begin in a
+// second than the start rate. Such a point is not of its level.
+func (p *Point) Held() bool {
+	mean := p.Mean()
+	return p.Level.Kind == api.Conversations && mean.InProgress < .95*p.Level.Value
 }
 
 // Band returns the smallest and the largest value of one of [closedloop.Fields] over the seeds; NaN if no run has a
