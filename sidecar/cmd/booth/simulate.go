@@ -429,8 +429,8 @@ func showOverload(to io.Writer, r *study.Result) {
 func showHeld(to io.Writer, r *study.Result) {
 	for _, p := range r.Points {
 		if p.Held {
-			fmt.Fprintf(to, "\nOnly %.0f of %v conversations were in progress under %s: no more than --start-rate=%v begin in a "+
-				"second.\n", p.Figures[closedloop.InProgress.Name].Mean, p.Level, p.Mode, *r.Request.StartRate)
+			fmt.Fprintf(to, "\nOnly %.0f of %v conversations were in progress under %s: no more than --start-rate=%v begin "+
+				"in a second.\n", p.Figures[closedloop.InProgress.Name].Mean, p.Level, p.Mode, *r.Request.StartRate)
 		}
 	}
 }

@@ -283,8 +283,8 @@ func (c *comparison) meanTTFT() (sentences []string) {
 }
 
 // ratio returns a figure of the first curve over that of the second at a level, given by its index: the geometric mean
-// over pairs of runs, with its 95 % interval by Student's t. Runs of equal seeds have the same conversations. All are NaN
-// for fewer than two pairs, and where a run has no value.
+// over pairs of runs, with its 95 % interval by Student's t. Runs of equal seeds have the same conversations. All are
+// NaN for fewer than two pairs, and where a run has no value.
 func (c *comparison) ratio(level int, field closedloop.Field) (ratio, low, high float64) {
 	a, b := c.a.Points[level].Runs, c.b.Points[level].Runs
 	logs := make([]float64, min(len(a), len(b)))
