@@ -425,12 +425,13 @@ func showOverload(to io.Writer, r *study.Result) {
 	}
 }
 
-// showHeld names the levels that the load did not reach.
+// showHeld names the levels that the start rate holds back, and the conversations that were in progress.
 func showHeld(to io.Writer, r *study.Result) {
 	for _, p := range r.Points {
-		if p.Held {
+		n := p.Figures[closedloop.InProgress.Name].Mean
+		if p.Level.Kind == api.Conversations && n < .95*p.Level.Value {
 			fmt.Fprintf(to, "\nOnly %.0f of %v conversations were in progress under %s: no more than --start-rate=%v begin "+
-				"in a second.\n", p.Figures[closedloop.InProgress.Name].Mean, p.Level, p.Mode, *r.Request.StartRate)
+				"in a second.\n", n, p.Level, p.Mode, *r.Request.StartRate)
 		}
 	}
 }

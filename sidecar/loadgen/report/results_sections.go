@@ -297,18 +297,10 @@ func loadWords(levels []api.Level) string {
 	return numbers(levels) + " conversations in progress"
 }
 
-// levelHead returns the heading of the levels: "Rate" if all are rates.
+// levelHead returns the heading of the levels.
 func (r *Results) levelHead() string {
-	rates := r.Sweep != nil && atRate(&r.Sweep.Request)
-	for _, side := range r.Sides {
-		for i := range side.Rows {
-			if side.Rows[i].Level.Kind != api.Rate {
-				return "Concurrency"
-			}
-			rates = true
-		}
-	}
-	if rates {
+	byRate := func(row *api.BaselineRow) bool { return row.Level.Kind == api.Rate }
+	if r.Sweep != nil && atRate(&r.Sweep.Request) || r.Sweep == nil && r.anyRow(byRate) {
 		return "Rate"
 	}
 	return "Concurrency"

@@ -37,7 +37,6 @@ type ResultPoint struct {
 	Level      api.Level            `json:"concurrency"`
 	Mode       api.Mode             `json:"mode"`
 	Overloaded bool                 `json:"overloaded,omitempty"` // see [Point.Overloaded]
-	Held       bool                 `json:"held,omitempty"`       // see [Point.Held]
 	Figures    map[string]Estimate  `json:"figures"`
 	Runs       []map[string]float64 `json:"runs"` // figures of each seed
 }
@@ -69,8 +68,7 @@ func NewResult(r Request, p sim.Profile, points []Point) Result {
 }
 
 func resultPoint(p *Point) ResultPoint {
-	r := ResultPoint{Level: p.Level, Mode: p.Mode, Overloaded: p.Overloaded(), Held: p.Held()}
-	r.Figures = map[string]Estimate{}
+	r := ResultPoint{Level: p.Level, Mode: p.Mode, Overloaded: p.Overloaded(), Figures: map[string]Estimate{}}
 	mean := p.Mean()
 	for _, field := range closedloop.Fields {
 		if low, high := p.Band(field); !math.IsNaN(low) {

@@ -78,13 +78,6 @@ func (p *Point) judge() {
 	}
 }
 
-// Held reports whether clearly fewer conversations were in progress than the level says, since no more may begin in a
-// second than the start rate. Such a point is not of its level.
-func (p *Point) Held() bool {
-	mean := p.Mean()
-	return p.Level.Kind == api.Conversations && mean.InProgress < .95*p.Level.Value
-}
-
 // Band returns the smallest and the largest value of one of [closedloop.Fields] over the seeds; NaN if no run has a
 // value.
 func (p *Point) Band(field closedloop.Field) (low, high float64) {
