@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -161,11 +162,14 @@ type bound struct {
 func firstOutOfRange(bounds []bound) error {
 	for _, b := range bounds {
 		if !(b.low <= b.value && b.value <= b.high) { // also refuses NaN
-			return api.Refuse(b.field, b.value, fmt.Sprintf("%v to %v", b.low, b.high))
+			return api.Refuse(b.field, decimal(b.value), decimal(b.low)+" to "+decimal(b.high))
 		}
 	}
 	return nil
 }
+
+// decimal formats a number without an exponent.
+func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // numbers returns the ranges of all numbers but those of [Profile.Constants].
 func (p Profile) numbers() []bound {

@@ -25,6 +25,8 @@ import (
 type simFlags struct {
 	Profile     string          `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
 	Workers     int             `default:"0" help:"Number of workers; 0: as in the deployment."`
+	BlockSize   int             `default:"0" placeholder:"TOKENS" help:"Tokens per KV cache block; 0: as in the deployment."`
+	KVBlocks    int             `name:"kv-blocks" default:"0" placeholder:"N" help:"KV cache size of one worker in blocks; 0: as in the deployment."`
 	Mode        api.Mode        `default:"kv" help:"Router mode: kv, round_robin, least_loaded. An operator can switch it."`
 	Speculation api.Speculation `default:"not_recorded" help:"Speculative decoding: not_recorded (as in the recorded results), off, draft, eagle3. An operator can switch it."`
 	Engine      string          `default:"trtllm" enum:"trtllm,vllm,sglang" help:"Engine whose metrics the workers expose: ${enum}."`
@@ -44,16 +46,23 @@ func (f *simFlags) simulation() (sim.Options, error) {
 	if f.Workers != 0 {
 		p.Workers = f.Workers
 	}
+	if f.BlockSize != 0 {
+		p.KV.BlockTokens = f.BlockSize
+	}
+	if f.KVBlocks != 0 {
+		p.KV.Blocks = f.KVBlocks
+	}
 	o := sim.DefaultOptions(p)
 	o.Mode, o.Speculation, o.Seed = f.Mode, f.Speculation, f.Seed
 	_, err = sim.New(o)
-	return o, err
+	return o, flagOf(err)
 }
 
 // args returns the flags for another process.
 func (f *simFlags) args() []string {
 	return []string{
-		"--profile=" + f.Profile, "--workers=" + strconv.Itoa(f.Workers), "--mode=" + string(f.Mode),
+		"--profile=" + f.Profile, "--workers=" + strconv.Itoa(f.Workers),
+		"--block-size=" + strconv.Itoa(f.BlockSize), "--kv-blocks=" + strconv.Itoa(f.KVBlocks), "--mode=" + string(f.Mode),
 		"--speculation=" + string(f.Speculation), "--engine=" + f.Engine,
 		"--speed=" + strconv.FormatFloat(f.Speed, 'g', -1, 64), "--seed=" + strconv.FormatUint(f.Seed, 10),
 	}

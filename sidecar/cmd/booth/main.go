@@ -85,7 +85,7 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	exit := -1
 	exitTo := func(code int) { exit = code }
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(exitTo),
-		variables(), kong.PostBuild(explainWorkload),
+		variables(), kong.PostBuild(explainWorkload), kong.WithHyphenPrefixedParameters(true),
 		kong.Description("Starts a complete booth on this machine. Ctrl-C stops it; a second Ctrl-C kills it."))
 	parsed, err := parser.Parse(args)
 	if exit >= 0 { // the help was printed

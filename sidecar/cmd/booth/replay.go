@@ -333,7 +333,7 @@ func (r *replayed) show(to io.Writer) error {
 		fmt.Fprintf(to, "\n%d requests were skipped because they do not fit into a worker's cache.\n", n)
 	}
 	if r.Unused > 0 {
-		fmt.Fprintf(to, "\n%d lines were unusable. The first ones:\n", r.Unused)
+		fmt.Fprintf(to, "\nUnusable lines: %d. The first ones:\n", r.Unused)
 		for _, n := range r.Notes {
 			fmt.Fprintln(to, n)
 		}

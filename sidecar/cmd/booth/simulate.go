@@ -247,7 +247,7 @@ func flagOf(err error) error {
 		return err
 	}
 	name, named := map[string]string{
-		"block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
+		"block_tokens": "trace-block-size", "time_unit": "trace-time-unit", "kv.block_tokens": "block-size",
 	}[field.Field]
 	if !named {
 		name = strings.NewReplacer("_", "-", ".", "-").Replace(field.Field)
@@ -376,7 +376,7 @@ func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 	fmt.Fprintln(to, "Each figure is the mean over the seeds, with minimum and maximum; "+
 		"the longest wait is the maximum over all seeds.")
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nlevel\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %"+
+	fmt.Fprintln(w, "\nlevel\tmode\tmean TTFT, ms\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %"+
 		"\tqueued requests\tlongest wait, s")
 	for _, point := range r.Points {
 		mode := string(point.Mode)
@@ -396,6 +396,7 @@ func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 		return err
 	}
 	showOverload(to, r)
+	showHeld(to, r)
 	if p.beside != nil {
 		showDifferences(to, r, *p.beside)
 	}
@@ -432,6 +433,17 @@ func showOverload(to io.Writer, r *study.Result) {
 	}
 }
 
+// showHeld names the levels that the start rate holds back, and the conversations that were in progress.
+func showHeld(to io.Writer, r *study.Result) {
+	for _, p := range r.Points {
+		n := p.Figures[closedloop.InProgress.Name].Mean
+		if p.Level.Kind == api.Conversations && n < .95*p.Level.Value {
+			fmt.Fprintf(to, "\nOnly %.0f of %v conversations were in progress under %s: no more than --start-rate=%v begin "+
+				"in a second.\n", n, p.Level, p.Mode, *r.Request.StartRate)
+		}
+	}
+}
+
 // column is a column of the table.
 type column struct {
 	name     string  // of the figure
@@ -442,6 +454,7 @@ type column struct {
 }
 
 var columns = []column{
+	{"ttft_mean", 1000, 0, false, func(c api.Column) api.LookedUp { return c.TTFTMean }},
 	{"ttft_p50", 1000, 0, false, func(c api.Column) api.LookedUp { return c.TTFT.P50 }},
 	{"ttft_p95", 1000, 0, false, func(c api.Column) api.LookedUp { return c.TTFT.P95 }},
 	{"tpot_p50", 1000, 1, false, func(c api.Column) api.LookedUp { return c.TPOT.P50 }},

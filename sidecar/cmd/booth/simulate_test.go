@@ -143,7 +143,8 @@ func TestSimulateRejectsBadFlags(t *testing.T) {
 		"--levels=0":                     "levels: 0 is not allowed: 1 to 100000 conversations",
 		"--levels=1/s,0/s":               `levels: 0/s is not allowed`,
 		"--levels=1/s --arrivals=bursts": `arrivals: "bursts" is not allowed: one of constant, poisson, gamma`,
-		"--levels=1/s --arrivals=gamma --burstiness=0": "burstiness: 0 is not allowed: 0.05 to 100",
+		"--levels=1/s --arrivals=gamma --burstiness -1": "burstiness: -1 is not allowed: 0.05 to 100",
+		"--levels=1/s --arrivals=gamma --burstiness=0":  "burstiness: 0 is not allowed: 0.05 to 100",
 		"--modes=kv,fast":                   `modes: "fast" is not allowed: one of kv, round_robin, least_loaded`,
 		"--workers=0":                       "workers: 0 is not allowed",
 		"--kv-blocks=20":                    "kv-tokens: 640 is not allowed",
@@ -189,10 +190,21 @@ func TestSimulateRates(t *testing.T) {
 	require.Equal(t, success, code, errOut)
 	for _, mode := range []string{"kv", "round_robin"} {
 		assert.Regexp(t, `(?m)^0\.2/s +`+mode+` +\d+ \(`, out)
-		assert.Regexp(t, `(?m)^20/s +`+mode+`, overloaded +— +— +— +\d+ \(`, out)
+		assert.Regexp(t, `(?m)^20/s +`+mode+`, overloaded +— +— +— +— +\d+ \(`, out)
 	}
 	assert.Regexp(t, `Up to [\d.]+ arrivals and further turns a second were dropped, since --max-inflight`, out)
 	assert.Contains(t, out, "\nAt 20/s, the queue grows without end under KV-aware and Round-robin, "+
 		"so that latencies are not compared.\n")
 	assert.NotRegexp(t, `(?m)^T.* at 20/s`, out, "no latency is better there")
+}
+
+// A number of single requests that the start rate does not allow is named, since its figures are of fewer.
+func TestSimulateNamesLevelsThatTheStartRateHoldsBack(t *testing.T) {
+	const short = "--seeds=1 --workers=1 --modes=kv --levels=2,64 --shape=prefix --shape-answer-tokens=10"
+	code, out, errOut := simulate(t, short)
+	require.Equal(t, success, code, errOut)
+	assert.Regexp(t, `\nOnly \d of 64 conversations were in progress under kv: no more than --start-rate=10 begin`, out)
+	assert.NotContains(t, out, "of 2 conversations")
+	_, out, _ = simulate(t, short, "--start-rate=1000")
+	assert.NotContains(t, out, "Only")
 }

@@ -157,7 +157,12 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 		"open_files", files.limit, "most_conversations", files.conversations)
 	if conf.Start || conf.Ends() {
 		g.lane.DetectMode(work)
-		if _, err := g.lane.Start(work, "command line", api.StartRequest{}); err != nil {
+		_, err := g.lane.Start(work, "command line", api.StartRequest{})
+		switch {
+		case err != nil && conf.Ends():
+			cancel()
+			return errors.Join(notStarted{err}, g.run(work, cancel, l))
+		case err != nil:
 			log.Error("the workload could not be started", "error", err)
 		}
 	}

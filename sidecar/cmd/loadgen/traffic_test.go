@@ -5,6 +5,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -90,6 +92,24 @@ func TestDatasetIsRun(t *testing.T) {
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "4 conversations · unknown · ended with the trace")
 	assert.Equal(t, "why", *target.first.Load())
+}
+
+// A shape that is larger than the context of the model, which the server reports to the first probe, is refused before
+// any load.
+func TestShapeLargerThanTheContextIsRefused(t *testing.T) {
+	t.Parallel()
+	target := startTarget(t)
+	limited := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/models" {
+			fmt.Fprint(w, `{"data": [{"id": "limited", "max_model_len": 500}]}`)
+			return
+		}
+		target.ServeHTTP(w, r)
+	}))
+	t.Cleanup(limited.Close)
+	code, _, stderr := brief(t, limited.URL, "--shape=prefix", "--requests=5")
+	assert.Equal(t, badInput, code)
+	assert.Contains(t, stderr, "is not allowed: at most 500 tokens together, the context of the model")
 }
 
 // What a trace lacks for a run is refused before anything is sent.

@@ -12,12 +12,13 @@ import (
 // cannot restart in another mode and serve turns within it.
 const followEvery = time.Second
 
-// detectWithin is the longest time that a start waits for a cluster to report its mode.
+// detectWithin is the longest time that a start waits for a cluster to report its mode and its context.
 const detectWithin = 5 * time.Second
 
 // DetectMode adopts the modes that the clusters of the joined lanes report, so that a run which
 // starts after it is in one step from the beginning. It returns after detectWithin at the latest.
-// Without an answer until then, the mode is followed during the run.
+// Without an answer until then, the mode is followed during the run. With a shape, it also probes the
+// targets, so that a start refuses a shape that is larger than the context of the model.
 func (l *Lane) DetectMode(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, detectWithin)
 	defer cancel()
@@ -25,6 +26,9 @@ func (l *Lane) DetectMode(ctx context.Context) {
 	lanes := l.lanes
 	l.mu.Unlock()
 	concurrently(len(lanes), func(i int) {
+		if shape := lanes[i].State().TrafficShape; !shape.Recorded() {
+			_ = lanes[i].target.probe(ctx)
+		}
 		if lanes[i].opts.Driver.Abilities().Current == nil || lanes[i].follow(ctx) == nil {
 			return
 		}

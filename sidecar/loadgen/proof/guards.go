@@ -9,7 +9,8 @@ import (
 )
 
 // guard replaces outcomes in favor of a side that certainly fails more turns at that level, all outcomes where the
-// answers certainly differ in length, and those by latency where a side does not keep up with the rate.
+// answers certainly differ in length, and those by latency where a side does not keep up with the rate, which have no
+// advantage either.
 func (c *Comparison) guard(p *Pair) {
 	for i := range p.Levels {
 		l := &p.Levels[i]
@@ -31,8 +32,11 @@ func (c *Comparison) guard(p *Pair) {
 			late := len(l.Overloaded) > 0 && q.Kind == baseline.Time
 			if (late || l.Answers != nil) && (forA || forB) || l.FailsMore == &p.B && forB || l.FailsMore == &p.A && forA {
 				f.Outcome = api.OutcomeTradeOff
-				l.Figures[q] = f
 			}
+			if late { // a value says how long the spans took
+				f.Advantage, f.Interval = nil, nil
+			}
+			l.Figures[q] = f
 		}
 	}
 }

@@ -577,3 +577,12 @@ func TestRefusals(t *testing.T) {
 		assert.Empty(t, trial.Runs, "the span is repeated")
 	}
 }
+
+// An interval that reaches beyond a factor of ten on both sides says nothing. One that does so on one side bounds the
+// other.
+func TestShownIntervals(t *testing.T) {
+	relative := decide.Metric{}
+	assert.Nil(t, shown(relative, [2]float64{-9, 9}))
+	assert.InDeltaSlice(t, []float64{-.999, 1}, shown(relative, [2]float64{math.Log(.001), math.Log(2)})[:], 1e-9)
+	assert.InDeltaSlice(t, []float64{-.9, 9}, shown(relative, [2]float64{math.Log(.1), math.Log(10)})[:], 1e-9)
+}

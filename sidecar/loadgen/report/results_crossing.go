@@ -136,7 +136,7 @@ func (r *Results) aboutFigures(known []clusterColumn) (text []string) {
 func (r *Results) clusterTable(known []clusterColumn) *Table {
 	ttft, tokens := describe(proof.QuantityTTFT95), describe(proof.QuantityThroughput)
 	g := &Table{Words: []int{1}, Head: []string{
-		"Concurrency", sentenceCase(r.side()), ttft.title, tokens.title + ", " + tokens.label,
+		r.levelHead(), sentenceCase(r.side()), ttft.title, tokens.title + ", " + tokens.label,
 	}}
 	for _, c := range known {
 		g.Head = append(g.Head, c.name)

@@ -189,7 +189,7 @@ func (r *Results) methodology() Section {
 	one := r.Sides[0].Baseline == r.Sides[1].Baseline
 	add("Figures", one, func(s *proof.Side) string { return s.Kind })
 	add("Averaged", one, averaged)
-	add("Concurrency", r.sameForAll(concurrency), concurrency)
+	add(r.levelHead(), r.sameForAll(concurrency), concurrency)
 	return s
 }
 
@@ -214,7 +214,7 @@ func (r *Results) sweepMethodology(s *Section) {
 	q := &run.Request
 	s.add("Kind", kindWords(q))
 	s.add("Measured", when(run))
-	s.add("Concurrency", loadWords(q.Levels))
+	s.add(r.levelHead(), loadWords(q.Levels))
 	warmUp := untilFirstEnded
 	switch q.Kind {
 	case api.SweepTrial:
@@ -267,6 +267,10 @@ func (r *Results) sweepMethodology(s *Section) {
 
 // kindWords describes the question of a sweep.
 func kindWords(q *api.SweepRequest) string {
+	level := "concurrency"
+	if atRate(q) {
+		level = "rate"
+	}
 	switch {
 	case q.Kind == api.SweepLevels:
 		return "sweep: what does each mode do at each level?"
@@ -275,11 +279,11 @@ func kindWords(q *api.SweepRequest) string {
 	case q.Kind == api.SweepCapacity:
 		return "capacity search: how many conversations does each mode sustain within the SLOs?"
 	case len(q.Modes) <= 2:
-		return "trial: is one arm better than the other at one concurrency?"
+		return "trial: is one arm better than the other at one " + level + "?"
 	case q.Question != nil && *q.Question == api.QuestionOrder:
-		return "trial: how do each two of these arms compare at one concurrency?"
+		return "trial: how do each two of these arms compare at one " + level + "?"
 	}
-	return "trial: which arm is better than all others at one concurrency?"
+	return "trial: which arm is better than all others at one " + level + "?"
 }
 
 // atRate reports whether the levels of a sweep are rates.
@@ -291,6 +295,15 @@ func loadWords(levels []api.Level) string {
 		return numbers(levels) + ": conversations that begin in a second, whatever the server does"
 	}
 	return numbers(levels) + " conversations in progress"
+}
+
+// levelHead returns the heading of the levels.
+func (r *Results) levelHead() string {
+	byRate := func(row *api.BaselineRow) bool { return row.Level.Kind == api.Rate }
+	if r.Sweep != nil && atRate(&r.Sweep.Request) || r.Sweep == nil && r.anyRow(byRate) {
+		return "Rate"
+	}
+	return "Concurrency"
 }
 
 // firstEnded is until when a span at a rate warms up.
@@ -580,7 +593,7 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 			rows = append(rows, r.Sides[p.A].Row(l.Level), r.Sides[p.B].Row(l.Level))
 		}
 		title := withFailures(r.versus(p, ": ")+t.title, t.of[0].isTime(), rows...)
-		all = append(all, pairTable(p, title, t.of, a, b))
+		all = append(all, r.pairTable(p, title, t.of, a, b))
 	}
 	return append(all, r.errorSection(p))
 }
@@ -597,7 +610,7 @@ func (r *Results) versus(p *proof.Pair, then string) string {
 func (r *Results) errorSection(p *proof.Pair) Section {
 	a, b := &r.Sides[p.A], &r.Sides[p.B]
 	s := Section{Title: r.versus(p, ": ") + "Errors", Level: 3}
-	s.Table = &Table{Head: []string{"Concurrency", a.Name + " failed", b.Name + " failed"}}
+	s.Table = &Table{Head: []string{r.levelHead(), a.Name + " failed", b.Name + " failed"}}
 	known := false
 	for _, l := range p.Levels {
 		x, y := a.Row(l.Level).ErrorRatio, b.Row(l.Level).ErrorRatio
@@ -619,7 +632,7 @@ func failedCell(v *float64) string {
 }
 
 // pairTable returns the table of some quantities, a row for each level. Quantities without a value have no column.
-func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section {
+func (r *Results) pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section {
 	s := Section{Title: title, Level: 3}
 	known := slices.DeleteFunc(slices.Clone(of), func(q *quantity) bool {
 		return !slices.ContainsFunc(p.Levels, func(l proof.Level) bool {
@@ -631,7 +644,7 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 		s.Text = []string{"Not recorded."}
 		return s
 	}
-	s.Table = &Table{Head: []string{"Concurrency"}}
+	s.Table = &Table{Head: []string{r.levelHead()}}
 	for _, q := range known {
 		s.Table.Head = append(s.Table.Head, a+" "+q.label, b+" "+q.label, "Advantage")
 	}
@@ -649,7 +662,7 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 
 // figures returns the table of every side's values, without a comparison.
 func (r *Results) figures() Section {
-	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{sentenceCase(r.side()), "Concurrency"}}}
+	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{sentenceCase(r.side()), r.levelHead()}}}
 	var known []*quantity
 	var rows []*api.BaselineRow
 	for i := range r.Sides {
@@ -699,7 +712,8 @@ func (r *Results) sustained() Section {
 			"%s. Sustained is the highest tested level such that it and every lower one meet both.",
 			milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT))},
 	}
-	s.Table = &Table{Words: []int{1}, Head: []string{sentenceCase(r.side()), "Sustained concurrency"}}
+	level := strings.ToLower(r.levelHead())
+	s.Table = &Table{Words: []int{1}, Head: []string{sentenceCase(r.side()), "Sustained " + level}}
 	for i := range r.Sides {
 		s.Table.add(r.Sides[i].Name, cmp.Or(sustains(&r.Sides[i]), "not known"))
 	}

@@ -26,14 +26,13 @@ func (r *Results) capacitySections() []Section {
 	}
 	names := proof.ModeNames(states)
 	s := Section{Title: "Capacity within the SLOs", Level: 3, Table: &Table{Head: []string{
-		"Mode", "Sustained concurrency", "95 % interval", "Higher levels that also meet the SLOs",
+		"Mode", "Sustained " + strings.ToLower(r.levelHead()), "95 % interval", "Higher levels that also meet the SLOs",
 	}}}
 	tests := Section{Title: "Levels tested", Level: 3, Table: &Table{
-		Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"},
+		Words: []int{2}, Head: []string{"Mode", r.levelHead(), "SLOs", "Spans"},
 	}}
 	byRate := r.Sweep.Request.ByRate()
 	if byRate {
-		s.Table.Head[1], tests.Table.Head[1] = "Sustained rate", "Rate"
 		tests.Table.Head = append(tests.Table.Head, "Turns per second within the SLOs", "Overloaded spans")
 	}
 	for i := range c.Modes {
@@ -76,7 +75,7 @@ func (r *Results) spans() Section {
 	if r.Sweep == nil {
 		return Section{}
 	}
-	head := []string{"Span", sentenceCase(r.side()), "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed"}
+	head := []string{"Span", sentenceCase(r.side()), r.levelHead(), "Began", "Counted", "Turns", "Failed", "Seed"}
 	values := r.spanValues()
 	if values != nil {
 		head = append(head, sentenceCase(proof.Metric(r.Sweep.Trial.Primary.Metric).Name()))
@@ -230,7 +229,11 @@ func (r *Results) charts() (all []chart.Chart) {
 		if c.of == proof.QuantityTTFT95 {
 			slo = r.SLO.TTFT
 		}
-		all = append(all, chart.Levels(q.title, c.unit, c.scale*slo, series...))
+		drawn := chart.Levels(q.title, c.unit, c.scale*slo, series...)
+		if r.levelHead() == "Rate" {
+			drawn.XName = "conversations that begin in a second"
+		}
+		all = append(all, drawn)
 	}
 	return all
 }

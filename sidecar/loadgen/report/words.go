@@ -277,7 +277,7 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 		return "these levels do not show what " + name + " sustains: its p95 changes too little with load, next to " +
 			"its scatter, to say where it meets the SLOs"
 	case unsure(m):
-		return fmt.Sprintf("%s probably misses the SLOs even at %s, the lowest level%s", name,
+		return fmt.Sprintf("%s probably misses the SLOs even at the lowest level of %s%s", name,
 			m.Tested[0].Level.InWords(), in)
 	case m.Level.Value == 0 && first:
 		return name + " does not meet the SLOs even at the lowest level" + in

@@ -373,8 +373,12 @@ func changeOf(d *api.TrialDifference, ofB bool) string {
 	return m.Name() + " is " + change(difference, min(low, high), max(low, high), m.Share())
 }
 
-// directed formats a difference with its direction, such as "19.4 % lower". points selects percentage points.
+// directed formats a difference with its direction, such as "19.4 % lower" or "2.3 times as high". points selects
+// percentage points.
 func directed(difference float64, points bool) string {
+	if difference > 1 && !points {
+		return fmt.Sprintf("%.1f times as high", 1+difference)
+	}
 	direction := "higher"
 	if difference < 0 {
 		direction = "lower"
@@ -388,7 +392,10 @@ func change(difference, low, high float64, points bool) string {
 	if low < 0 && high < 0 {
 		low, high = -high, -low
 	}
-	if low > 0 && high > 0 {
+	switch {
+	case low > 1 && !points:
+		return fmt.Sprintf("%s (%.1f to %.1f times)", text, 1+low, 1+high)
+	case low > 0 && high > 0 && (points || max(high, difference) <= 1):
 		return fmt.Sprintf("%s (%.1f to %.1f%s)", text, 100*low, 100*high, unitOf(points))
 	}
 	return fmt.Sprintf("%s (%s to %s)", text, directed(low, points), directed(high, points))

@@ -13,11 +13,13 @@ import (
 // are available.
 type Figures struct {
 	TTFT50, TTFT95       float64
+	TTFTMean             float64
 	TPOT50, TPOT95       float64
 	Latency50, Latency95 float64
 	TokensPerSecond      float64
 	RequestsPerSecond    float64
 	Hit                  float64 // cached over prompt tokens, 0 to 1
+	InProgress           float64 // conversations in progress, averaged over the ends of the seconds
 	// Dropped is the number of arrivals and further turns dropped per second. Overloaded is 1 where the queue grows
 	// without end: the conversations in progress grow over the level, by [arrival.Grows], or arrivals are dropped.
 	// Latencies then say how long the level took. Both are 0 for levels that are no rates.
@@ -108,12 +110,16 @@ func (l *Loop) Between(from, to time.Duration) Figures {
 	for i := range turns {
 		t := &turns[i]
 		ttft = append(ttft, t.TTFT().Seconds())
+		f.TTFTMean += t.TTFT().Seconds() / float64(len(turns))
 		latency = append(latency, t.Latency().Seconds())
 		if v, ok := t.TPOT(); ok {
 			tpot = append(tpot, v.Seconds())
 		}
 		prompt += t.PromptTokens
 		cached += t.CachedTokens
+	}
+	if len(turns) == 0 {
+		f.TTFTMean = math.NaN()
 	}
 	f.TTFT50, f.TTFT95 = Percentiles(ttft)
 	f.TPOT50, f.TPOT95 = Percentiles(tpot)
@@ -122,6 +128,7 @@ func (l *Loop) Between(from, to time.Duration) Figures {
 	seconds := l.seconds[min(int(from/time.Second), len(l.seconds)):min(int(to/time.Second), len(l.seconds))]
 	for _, s := range seconds {
 		f.TokensPerSecond += float64(s.Tokens) / (to - from).Seconds()
+		f.InProgress += float64(s.Active) / float64(len(seconds))
 	}
 	f.Causes = causes(turns, seconds, l.profile)
 	return f
@@ -210,6 +217,7 @@ type Field struct {
 // The fields.
 var (
 	TTFT50       = Field{"ttft_p50", func(f *Figures) *float64 { return &f.TTFT50 }}
+	TTFTMean     = Field{"ttft_mean", func(f *Figures) *float64 { return &f.TTFTMean }}
 	TTFT95       = Field{"ttft_p95", func(f *Figures) *float64 { return &f.TTFT95 }}
 	TPOT50       = Field{"tpot_p50", func(f *Figures) *float64 { return &f.TPOT50 }}
 	TPOT95       = Field{"tpot_p95", func(f *Figures) *float64 { return &f.TPOT95 }}
@@ -218,6 +226,7 @@ var (
 	Tokens       = Field{"tokens_per_second", func(f *Figures) *float64 { return &f.TokensPerSecond }}
 	Requests     = Field{"requests_per_second", func(f *Figures) *float64 { return &f.RequestsPerSecond }}
 	Hit          = Field{"hit_ratio", func(f *Figures) *float64 { return &f.Hit }}
+	InProgress   = Field{"conversations_in_progress", func(f *Figures) *float64 { return &f.InProgress }}
 	LargestQueue = Field{"largest_queue_seconds", func(f *Figures) *float64 { return &f.LargestQueue }}
 	Waiting      = Field{"queue", func(f *Figures) *float64 { return &f.Waiting }}
 	Spread       = Field{"inflight_spread", func(f *Figures) *float64 { return &f.Spread }}
@@ -234,8 +243,8 @@ var (
 
 // Fields lists all fields in a fixed order.
 var Fields = []Field{
-	TTFT50, TTFT95, TPOT50, TPOT95, Latency50, Latency95, Tokens, Requests, Hit, LargestQueue, Waiting, Spread, Skew,
-	Herding, Twice, Full, Queued, Prefill, Decode, Dropped, Overloaded,
+	TTFT50, TTFT95, TTFTMean, TPOT50, TPOT95, Latency50, Latency95, Tokens, Requests, Hit, InProgress, LargestQueue,
+	Waiting, Spread, Skew, Herding, Twice, Full, Queued, Prefill, Decode, Dropped, Overloaded,
 }
 
 // Percentiles returns the median and the 95th percentile by linear interpolation between the two nearest values, as

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim/closedloop"
 )
@@ -72,6 +75,7 @@ func Explain(a, b Curve) []string {
 		return []string{fmt.Sprintf("%s and %s share no level, so nothing can be compared.", a.Name, b.Name)}
 	}
 	sentences := append([]string{c.opening()}, c.overloads()...)
+	sentences = append(sentences, c.meanTTFT()...)
 	for _, f := range []figure{ttft50, ttft95} {
 		sentences = append(sentences, c.verdict(f))
 		sentences = append(sentences, c.crossings(f)...)
@@ -260,6 +264,40 @@ func list(words []string) string {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
 	}
 	return strings.Join(words, "")
+}
+
+// meanTTFT describes the mean TTFT of the first curve as a multiple of that of the second at each level.
+func (c *comparison) meanTTFT() (sentences []string) {
+	var parts []string
+	for i, level := range c.levels {
+		ratio, low, high := c.ratio(i, closedloop.TTFTMean)
+		if !math.IsNaN(low) {
+			parts = append(parts, fmt.Sprintf("%.3f (%.3f to %.3f) at %v", ratio, low, high, level))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Mean TTFT under %s over that under %s, with 95 %% intervals over pairs of runs: %s.",
+		c.a.Name, c.b.Name, list(parts))}
+}
+
+// ratio returns a figure of the first curve over that of the second at a level, given by its index: the geometric mean
+// over pairs of runs, with its 95 % interval by Student's t. Runs of equal seeds have the same conversations. All are
+// NaN for fewer than two pairs, and where a run has no value.
+func (c *comparison) ratio(level int, field closedloop.Field) (ratio, low, high float64) {
+	a, b := c.a.Points[level].Runs, c.b.Points[level].Runs
+	logs := make([]float64, min(len(a), len(b)))
+	if len(logs) < 2 {
+		return math.NaN(), math.NaN(), math.NaN()
+	}
+	for i := range logs {
+		logs[i] = math.Log(*field.Of(&a[i]) / *field.Of(&b[i]))
+	}
+	mean, deviation := stat.MeanStdDev(logs, nil)
+	n := float64(len(logs))
+	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(.975) * deviation / math.Sqrt(n)
+	return math.Exp(mean), math.Exp(mean - half), math.Exp(mean + half)
 }
 
 // crossings describes where a figure's curves cross.

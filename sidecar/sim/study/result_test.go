@@ -24,7 +24,8 @@ func TestNamesMatchFields(t *testing.T) {
 	}
 	at := func(name string) float64 { return numbers[name] }
 	assert.Equal(t, closedloop.Figures{
-		TTFT50: at("ttft_p50"), TTFT95: at("ttft_p95"), TPOT50: at("tpot_p50"), TPOT95: at("tpot_p95"),
+		TTFT50: at("ttft_p50"), TTFT95: at("ttft_p95"), TTFTMean: at("ttft_mean"),
+		TPOT50: at("tpot_p50"), TPOT95: at("tpot_p95"), InProgress: at("conversations_in_progress"),
 		Latency50: at("latency_p50"), Latency95: at("latency_p95"),
 		TokensPerSecond: at("tokens_per_second"), RequestsPerSecond: at("requests_per_second"), Hit: at("hit_ratio"),
 		Dropped: at("dropped_per_second"), Overloaded: at("overloaded_share"),

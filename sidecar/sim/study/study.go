@@ -70,7 +70,9 @@ func (p *Point) judge() {
 	for i := range p.Runs {
 		f := &p.Runs[i]
 		f.Overloaded = 1
-		for _, v := range []*float64{&f.TTFT50, &f.TTFT95, &f.TPOT50, &f.TPOT95, &f.Latency50, &f.Latency95} {
+		for _, v := range []*float64{
+			&f.TTFTMean, &f.TTFT50, &f.TTFT95, &f.TPOT50, &f.TPOT95, &f.Latency50, &f.Latency95,
+		} {
 			*v = math.NaN()
 		}
 	}
