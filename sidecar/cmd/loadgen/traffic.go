@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +22,7 @@ func tokenize(text string) []uint {
 }
 
 // openPlan reads the configured trace; it returns nil without one. The error is a notStarted.
-func openPlan(ctx context.Context, conf *config.Config) (*workload.Plan, error) {
-	t := &conf.Traffic
+func openPlan(ctx context.Context, t *config.Traffic, seed uint64) (*workload.Plan, error) {
 	if len(t.Files) == 0 {
 		return nil, nil
 	}
@@ -37,14 +37,14 @@ func openPlan(ctx context.Context, conf *config.Config) (*workload.Plan, error) 
 		return nil, notStarted{fmt.Errorf("trace: %w", err)}
 	}
 	defer r.Close()
-	selection := t.Selection(conf.Seed)
+	selection := t.Selection(seed)
 	selection.Speed = 1 // that of the plan
 	replay, err := traffic.NewReplay(selection.Of(untilDone{ctx, r}), t.TraceLoop)
 	if err := unusable("trace", files, r.Summary(), replay, err); err != nil {
 		return nil, notStarted{err}
 	}
 	p := &workload.Plan{
-		Source: replay, Speed: t.TraceSpeed, HitRatio: replay.HitRatio(),
+		Timed: traffic.Timed{Source: replay, Speed: t.TraceSpeed}, HitRatio: replay.HitRatio(),
 		Name: fmt.Sprintf("trace %s (%d sessions, %d requests, %08x)", files, replay.Conversations(), replay.Turns(),
 			replay.Sum()),
 	}
@@ -56,6 +56,26 @@ func openPlan(ctx context.Context, conf *config.Config) (*workload.Plan, error) 
 		}
 	}
 	return p, nil
+}
+
+// traceSpec is what a simulation needs to read the configured trace again, in a process of its own.
+type traceSpec struct {
+	Traffic config.Traffic
+	Seed    uint64
+}
+
+// openSpec reads the trace of a traceSpec, which repeats without an end.
+func openSpec(text json.RawMessage) (*traffic.Timed, error) {
+	var s traceSpec
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	s.Traffic.TraceLoop = true
+	p, err := openPlan(context.Background(), &s.Traffic, s.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return &p.Timed, nil
 }
 
 // unusable returns why a trace has no request to run, nil if it has.
@@ -81,10 +101,13 @@ func nothingLeft(field string, files *trace.Files, s trace.Summary) error {
 			s.Requests))
 }
 
-// planLevel returns the level of the recorded times.
-func (g *generator) planLevel() (level api.Level, ok bool) {
-	if g.plan == nil {
-		return level, false
+// settingsOf returns the settings with which a load starts: without another level, that of the recorded times.
+func settingsOf(conf *config.Config, plan *workload.Plan) workload.Settings {
+	s := conf.WorkloadSettings()
+	if plan != nil && !conf.LevelGiven {
+		if level, ok := plan.Level(); ok {
+			s.Level = level
+		}
 	}
-	return g.plan.Level()
+	return s
 }

@@ -15,13 +15,18 @@ func TestPreviewTraffic(t *testing.T) {
 		before := b.lane.State()
 		shape := api.TrafficShape{Preset: api.ShapePrefix, Groups: 5, PrefixTokens: 800}
 		req := api.TrafficPreviewRequest{
-			Level: new(api.AtRate(2)), Shape: &shape, Seconds: new(120), Workers: new(2), WorkerBlocks: new(2000),
+			WorkloadPatch: api.WorkloadPatch{
+				Level: new(api.AtRate(2)), TrafficShape: &shape, Arrivals: new(api.ArrivalsConstant),
+				Ramp: &api.Ramp{From: api.AtRate(1), Seconds: 60},
+			},
+			Seconds: new(120), Workers: new(2), WorkerBlocks: new(2000),
 		}
 		p, err := b.lane.PreviewTraffic(t.Context(), req)
 		require.NoError(t, err)
 		assert.Equal(t, shape, p.Shape)
-		assert.InDelta(t, 240, p.Requests, 60)
-		assert.Equal(t, "poisson", p.Arrivals)
+		assert.InDelta(t, 60*1.5+60*2, p.Requests, 1, "a ramp has the mean of its ends")
+		assert.Equal(t, []int{3, 4}, []int{p.Bins[0], p.Bins[59]}, "in two seconds each, the first of which begin with one")
+		assert.Equal(t, "constant", p.Arrivals)
 		assert.Equal(t, 5*50, p.ReusedBlocks)
 		assert.InDelta(t, .8, *p.HitRatio, .1)
 		assert.Equal(t, 120., p.Seconds)
@@ -34,7 +39,7 @@ func TestPreviewTraffic(t *testing.T) {
 			"shape.preset: recorded is not allowed: another shape: the recorded one draws its texts as it runs": func(
 				r *api.TrafficPreviewRequest,
 			) {
-				r.Shape = nil
+				r.TrafficShape = nil
 			},
 			"shape.prefix_tokens: 800, with prompts and answers of 1184 tokens, is not allowed: at most 500 tokens together, " +
 				"the context of the model or shape.context_tokens": func(*api.TrafficPreviewRequest) {},
