@@ -1,2 +1,2 @@
-export { isOfShape, isRecorded } from './model';
+export { arrivals, fieldOf, presets, shapeField } from './model';
 export { Traffic } from './Traffic';
