@@ -108,6 +108,9 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles, filepath.Join(conf.DataDir, "profiles")), Log: log,
 	}
 	if plan != nil {
+		if plan.Times != nil && conf.Rate.Rises {
+			return nil, notStarted{api.Refuse("rate", conf.Rate, "one rate: the trace has times of its own")}
+		}
 		simulations.Trace = plan.Name
 		if simulations.Spec, err = json.Marshal(traceSpec{conf.Traffic, conf.Seed}); err != nil {
 			return nil, err
