@@ -2,11 +2,14 @@ package lane
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim/traffic"
 )
 
 // A preview has the traffic of the request, in caches of its size, and changes nothing. It refuses what a start would.
@@ -53,6 +56,44 @@ func TestPreviewTraffic(t *testing.T) {
 		b.start(2)
 		_, err = b.lane.PreviewTraffic(t.Context(), req)
 		assert.ErrorIs(t, err, api.ErrConflict)
+	})
+}
+
+// sessions are 20 conversations, one in a second, whose second turn comes 10 s after the first answer.
+type sessions struct{}
+
+func (sessions) at(k int64) (time.Duration, bool) { return time.Duration(k) * time.Second, k < 20 }
+
+// Conversation implements [traffic.Source].
+func (s sessions) Conversation(k int64) (traffic.Conversation, bool) {
+	at, ok := s.at(k)
+	turn := traffic.Turn{
+		Messages:  []traffic.Message{{Role: "user", Segments: []traffic.Segment{{ID: uint64(k), Tokens: 64}}}},
+		MaxTokens: 1, Think: 10 * time.Second,
+	}
+	return traffic.Conversation{At: at, Turns: []traffic.Turn{turn, turn}}, ok
+}
+
+// A trace is previewed to its end, at the speed of the level. A shape and a ramp beside it are refused.
+func TestPreviewTrace(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		patch := api.WorkloadPatch{Level: new(api.AtRate(2))}
+		p, err := b.lane.PreviewTraffic(t.Context(), api.TrafficPreviewRequest{WorkloadPatch: patch})
+		require.NoError(t, err)
+		assert.Equal(t, []any{"trace t", "recorded", 40, 20}, []any{p.Trace, p.Arrivals, p.Requests, p.Conversations})
+		assert.InDelta(t, 19/2.+.5+10/2.+.5, p.Seconds, 1e-9, "the last start, two answers and a pause at twice the speed")
+
+		_, err = b.lane.Patch(t.Context(), ann, api.WorkloadPatch{
+			TrafficShape: &api.TrafficShape{Preset: api.ShapeChat},
+		})
+		assert.ErrorContains(t, err, "shape.preset: chat is not allowed")
+		patch.Ramp = &api.Ramp{From: api.AtRate(1), Seconds: 9}
+		_, err = b.lane.Patch(t.Context(), ann, patch)
+		assert.ErrorContains(t, err, "ramp.from: 1/s is not allowed")
+	}, func(o *options) {
+		o.Plan = &workload.Plan{Name: "trace t", Timed: traffic.Timed{
+			Source: sessions{}, Times: sessions{}.at, Rate: 1, Speed: 1,
+		}}
 	})
 }
 
