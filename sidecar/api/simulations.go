@@ -20,8 +20,11 @@ type SimulationRequest struct {
 	FirstSeed *int `json:"first_seed,omitempty" minimum:"0" maximum:"1000000000"`
 
 	// what conversations send, in place of the fields up to max_tokens; default: recorded
-	Shape    *TrafficShape `json:"shape,omitempty"`
-	Openings *int          `json:"openings,omitempty"`
+	Shape *TrafficShape `json:"shape,omitempty"`
+	// the conversations of the load generator's trace, which begins anew at its end, in place of the shape; a rate is
+	// another speed of the trace
+	Trace    *bool `json:"trace,omitempty"`
+	Openings *int  `json:"openings,omitempty"`
 	// length of each opening text; 0: 3,500 to 4,000, as recorded
 	OpeningTokens *int   `json:"opening_tokens,omitempty" minimum:"0" maximum:"131072"`
 	Turns         *Range `json:"turns,omitempty"`
@@ -95,7 +98,8 @@ type SimulationList struct {
 	Profiles  List[SimulationProfile] `json:"profiles"`          // the built-in ones first
 	// limits of the numbers in a request, by their paths; the limit of levels applies to each level
 	Limits    Map[string, SimulationLimit] `json:"limits"`
-	MaxLevels int                          `json:"max_levels"` // maximum number of levels in a request
+	Trace     string                       `json:"trace,omitempty"` // the load generator's trace; absent: none
+	MaxLevels int                          `json:"max_levels"`      // maximum number of levels in a request
 	// maximum of the sum of the levels × modes × seeds
 	MaxWork     int                     `json:"max_work"`
 	Simulations List[SimulationSummary] `json:"simulations"` // stored simulations, newest first

@@ -1,11 +1,10 @@
 package api
 
-// TrafficPreviewRequest asks what traffic would be, before anything is sent. Omitted fields are those of the lane and
-// of its cluster.
+// TrafficPreviewRequest asks what traffic would be after a patch of the workload, before anything is sent. Omitted
+// fields are those of the lane and of its cluster.
 type TrafficPreviewRequest struct {
-	Level *Level        `json:"concurrency,omitempty"` // up to max_concurrency
-	Shape *TrafficShape `json:"shape,omitempty"`
-	// length of the traffic; default: 600
+	WorkloadPatch
+	// length of the traffic, which may end before that; default: 600, for the load generator's trace 3600
 	Seconds *int `json:"seconds,omitempty" minimum:"1" maximum:"86400" unit:"seconds"`
 	Workers *int `json:"workers,omitempty" minimum:"1" maximum:"256"`
 	// blocks in the cache of one worker
@@ -20,9 +19,10 @@ type TrafficPreview struct {
 	Level    Level        `json:"concurrency"`
 	Arrivals string       `json:"arrivals,omitempty"` // how conversations come at a rate; absent: as others end
 	Shape    TrafficShape `json:"shape"`
+	Trace    string       `json:"trace,omitempty"` // the load generator's trace, which is sent in place of the shape
 
 	Seconds float64 `json:"seconds"` // length of the traffic below
-	// the traffic is shorter than asked for, since its prompts have as many blocks as a preview computes
+	// the traffic goes on after seconds, where its prompts have as many blocks as a preview computes
 	Cut bool `json:"cut"`
 	// assumed time from a request to its first token
 	FirstToken float64 `json:"first_token_seconds"`

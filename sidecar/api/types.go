@@ -151,6 +151,8 @@ type Concurrency struct {
 	Actual int   `json:"actual"`
 	// arrivals and further turns that were dropped since the start, since as many turns as `max_inflight` were in flight
 	Dropped int64 `json:"dropped,omitempty"`
+	// at a rate: the number in progress grows without end, so that latencies say how long the run took
+	Grows bool `json:"grows,omitempty"`
 	// limit that turns or the next conversation wait for most of the time; absent: none
 	LimitedBy Limiter `json:"limited_by,omitempty"`
 }

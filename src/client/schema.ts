@@ -1146,6 +1146,8 @@ export interface components {
              * @description arrivals and further turns that were dropped since the start, since as many turns as `max_inflight` were in flight
              */
             dropped?: number;
+            /** @description at a rate: the number in progress grows without end, so that latencies say how long the run took */
+            grows?: boolean;
             /** @description limit that turns or the next conversation wait for most of the time; absent: none */
             limited_by?: components["schemas"]["Limiter"];
             target: number | string;
@@ -2231,6 +2233,8 @@ export interface components {
             profiles: components["schemas"]["SimulationProfile"][];
             /** @description stored simulations, newest first */
             simulations: components["schemas"]["SimulationSummary"][];
+            /** @description the load generator's trace; absent: none */
+            trace?: string;
         };
         /** @description The result of one level in one mode, over the seeds computed so far. */
         SimulationPoint: {
@@ -2338,6 +2342,8 @@ export interface components {
             temperature?: number;
             /** @description User's pause before the next question. */
             think_time?: number;
+            /** @description the conversations of the load generator's trace, which begins anew at its end, in place of the shape; a rate is another speed of the trace */
+            trace?: boolean;
             /** @description min 1 to 1000, max 1 to 1000 */
             turns?: components["schemas"]["Range"];
             workers?: number;
@@ -3048,7 +3054,7 @@ export interface components {
             caches?: components["schemas"]["PreviewedCaches"];
             concurrency: number | string;
             conversations: number;
-            /** @description the traffic is shorter than asked for, since its prompts have as many blocks as a preview computes */
+            /** @description the traffic goes on after seconds, where its prompts have as many blocks as a preview computes */
             cut: boolean;
             /** @description blocks of all prompts and answers, each counted once */
             distinct_blocks: number;
@@ -3070,18 +3076,39 @@ export interface components {
             /** @description length of the traffic below */
             seconds: number;
             shape: components["schemas"]["TrafficShape"];
+            /** @description the load generator's trace, which is sent in place of the shape */
+            trace?: string;
             /** @description of conversations, as far as they are in the time */
             turns: components["schemas"]["TokenCounts"];
         };
-        /** @description Asks what traffic would be, before anything is sent. Omitted fields are those of the lane and of its cluster. */
+        /** @description Asks what traffic would be after a patch of the workload, before anything is sent. Omitted fields are those of the lane and of its cluster. */
         TrafficPreviewRequest: {
+            /** @description How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness). */
+            arrivals?: components["schemas"]["Arrivals"];
             /** @description size of a block; default without a cluster: 16 */
             block_tokens?: number;
+            /** @description Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular. */
+            burstiness?: number;
             /** @description up to max_concurrency */
             concurrency?: number | string;
-            /** @description length of the traffic; default: 600 */
+            /** @description At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent. */
+            max_inflight?: number;
+            /** @description Maximum tokens per answer. */
+            max_tokens?: number;
+            /** @description Number of different opening texts; 0: a new one for every conversation. */
+            openings?: number;
+            /** @description how the rate is reached: evenly from another one; a change of concurrency without a ramp ends it */
+            ramp?: components["schemas"]["Ramp"];
+            /** @description length of the traffic, which may end before that; default: 600, for the load generator's trace 3600 */
             seconds?: number;
+            /** @description what conversations send; it replaces the shape in force as a whole */
             shape?: components["schemas"]["TrafficShape"];
+            /** @description Maximum new conversations per second. */
+            start_rate?: number;
+            /** @description Maximum requests per second; 0: no limit. */
+            target_rps?: number;
+            /** @description min 1 to 1000, max 1 to 1000 */
+            turns?: components["schemas"]["Range"];
             /** @description blocks in the cache of one worker */
             worker_blocks?: number;
             workers?: number;

@@ -1,8 +1,8 @@
-/** The ten pictures of README and docs, of a demo with two lanes. Only a showcase and a trial are started. */
+/** The twelve pictures of README and docs, of a demo with two lanes. The last ones change its load, and restore it. */
 import fs from 'node:fs/promises';
 import path from 'node:path';
 
-import { call, env, eventually } from './booth.mjs';
+import { call, env, eventually, lane, start, stop } from './booth.mjs';
 import { test } from './journey.mjs';
 import { Dashboard, isNumber } from './pages.mjs';
 
@@ -14,11 +14,13 @@ test.setTimeout(15 * MINUTE); // it waits until the machine is idle
 /** Otherwise pictures would show a warning. */
 const keepsUp = async () => (await call('GET', '/api/v1/snapshot')).client.verdict !== 'client_bottleneck';
 
-/** Takes a picture of the window: WebP has a third of the bytes of PNG. */
-async function take(page, name) {
+/** Takes a picture of the window, or of an element in it: WebP has a third of the bytes of PNG. */
+async function take(page, name, element) {
   await eventually('the load generator keeps up', keepsUp, { within: 5 * MINUTE });
   const session = await page.context().newCDPSession(page);
-  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 90 });
+  const box = element && (await element.boundingBox());
+  const clip = box && { x: box.x - 12, y: box.y - 12, width: box.width + 24, height: box.height + 24, scale: 1 };
+  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 90, clip });
   await session.detach();
   await fs.mkdir(env.results, { recursive: true });
   await fs.writeFile(path.join(env.results, `${name}.webp`), Buffer.from(data, 'base64'));
@@ -114,4 +116,37 @@ test('a trial that has ended', async ({ page }) => {
   await eventually('the trial has ended', ended, { within: 65 * MINUTE });
   await open(page, '/benchmarks', page.getByText(/ better than /));
   await take(page, 'benchmarks');
+});
+
+test('traffic before and while it is sent', async ({ page }) => {
+  await stop();
+  await call('PATCH', '/api/v1/workload', { concurrency: '6/s', shape: { preset: 'prefix' } });
+  await page.setViewportSize({ width: 1200, height: 1600 });
+  const controls = page.getByRole('region', { name: 'Workload controls' });
+  await open(page, '/', controls);
+  const traffic = controls.getByRole('button', { name: 'Traffic' });
+  await traffic.click();
+  await controls.getByRole('radio', { name: 'Gamma' }).check({ force: true });
+  for (const [name, value] of [
+    ['Groups', '600'],
+    ['Burstiness', '0.25'],
+    ['Ramp from', '1'],
+    ['Ramp within', '120'],
+  ]) {
+    await controls.getByRole('textbox', { name, exact: true }).fill(value);
+  }
+  await controls.getByRole('figure').last().waitFor();
+  await take(page, 'traffic-preview', controls);
+
+  await controls.getByRole('button', { name: 'Apply' }).click();
+  await traffic.click();
+  await call('POST', '/api/v1/workload/start', {});
+  await eventually('the run has its figures', async () => (await lane()).state.step.counted > 200, {
+    within: 10 * MINUTE,
+  });
+  await controls.getByText(/above 50 ms/).waitFor();
+  await take(page, 'traffic-rate', controls);
+  await stop();
+  await call('PATCH', '/api/v1/workload', { concurrency: 60, arrivals: 'poisson', shape: { preset: 'recorded' } });
+  await start();
 });

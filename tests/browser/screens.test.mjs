@@ -57,10 +57,10 @@ for (const [theme, { concurrency, sizes }] of Object.entries(THEMES)) {
     const page = await visit({ login: 'admin' });
     const booth = await Dashboard.open(page, 'kvbooth-booth', `?theme=${theme}&from=now-5m`);
     await booth.cardsUntil('a number in every card', isNumber);
-    await booth.controls.button('More').click();
+    await booth.controls.button('Traffic').click();
     const ours = ['section[aria-label="Workload controls"]', 'section[aria-label="Live against baseline"]'];
     expect(await violations(page, ...ours)).toEqual([]);
-    await booth.controls.button('More').click();
+    await booth.controls.button('Traffic').click();
 
     const faults = await cutsOf(booth, `booth-${theme}`, sizes, (size) => fits(booth, size));
     const demo = await Dashboard.open(page, 'gtc-demo', `?theme=${theme}&from=now-5m`);

@@ -99,15 +99,16 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 			return nil, err
 		}
 	}
-	desk := whatif.New(whatif.Options{CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles,
-		filepath.Join(conf.DataDir, "profiles")), Log: log})
+	plan, simulations, err := readTrace(ctx, conf, log)
+	if err != nil {
+		return nil, err
+	}
+	simulations.CPUs, simulations.Log = conf.Whatif.CPUs, log
+	simulations.Profiles = cmp.Or(conf.Whatif.Profiles, filepath.Join(conf.DataDir, "profiles"))
+	desk := whatif.New(simulations)
 	g := &generator{
 		files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran},
-		whatif: desk, log: log,
-	}
-	var err error
-	if g.plan, err = openPlan(ctx, conf, log); err != nil {
-		return nil, err
+		whatif: desk, plan: plan, log: log,
 	}
 	if g.sides, err = g.newSides(ctx, conf, address); err != nil {
 		return nil, err
@@ -602,7 +603,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 	}
 	l := lane.Options{
 		Name: s.name, Client: s.client, Corpus: texts, Questioner: asker,
-		Settings: s.conf.WorkloadSettings(), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind),
+		Settings: settingsOf(s.conf, g.plan), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind),
 		Deployment: s.conf.Deployment.API(),
 		Driver:     s.driver, Mode: s.mode, LastStep: step, Timeouts: timeouts(s.conf.Target), Request: s.conf.Request.Text(),
 		Session:      s.conf.Routing().Session.String(),
@@ -615,9 +616,6 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		Turns: int64(s.conf.Requests),
 		Steps: s.conf.Rate.Steps(), StepDuration: s.conf.Rate.Each,
 		FreshTexts: s.conf.Caches != "kept" && s.conf.Ends(),
-	}
-	if level, ok := g.planLevel(); ok && !s.conf.LevelGiven {
-		l.Settings.Level = level
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status

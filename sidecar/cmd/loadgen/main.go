@@ -38,7 +38,7 @@ const gcPercent = 25
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == whatif.Command { // a child process of its own
-		os.Exit(whatif.Work(os.Stdin, os.Stdout))
+		os.Exit(whatif.Work(os.Stdin, os.Stdout, openSpec))
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -19,6 +19,8 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/shadow"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim/traffic"
 	"kvbooth/sidecar/trace"
 )
 
@@ -33,6 +35,11 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 		return notStarted{err}
 	}
 	s := &shadowing{conf: conf.Shadow, out: &terminal{w: stderr}}
+	if conf.Planned() {
+		if err := s.planTraffic(ctx, conf); err != nil {
+			return err
+		}
+	}
 	if f, ok := stderr.(*os.File); ok {
 		s.live = term.IsTerminal(int(f.Fd()))
 	}
@@ -67,6 +74,8 @@ type shadowing struct {
 	out   *terminal
 	live  bool // out is a terminal
 	files *trace.Files
+	plan  func() *traffic.Plan // nil: the traffic is that of files
+	load  string               // describes the load of the plan
 
 	options  shadow.Options // without the policies
 	own      bool           // whether the workers are those of the trace
@@ -88,15 +97,17 @@ type progress struct {
 // engines, are read first where the files can be read twice.
 func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	var err error
-	if s.files, err = trace.Find(s.conf.File...); err != nil {
-		return nil, notStarted{unreadable("file", s.conf.File, err)}
+	if s.plan == nil {
+		if s.files, err = trace.Find(s.conf.File...); err != nil {
+			return nil, notStarted{unreadable("file", s.conf.File, err)}
+		}
 	}
 	source, err := s.open("reading")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = source.Close() }()
-	if source.first, err = source.Reader.Next(); err != nil {
+	if source.first, err = source.shadowSource.Next(); err != nil {
 		return nil, notStarted{noRequest("file", s.files, source.Summary(), err)}
 	}
 	if err := s.settings(source.first); err != nil {
@@ -176,6 +187,9 @@ func (s *shadowing) merge(spans map[uint64]*presence) {
 // open opens the files at their beginning.
 func (s *shadowing) open(what string) (*requests, error) {
 	s.progress = progress{what: what, reported: time.Now()}
+	if s.plan != nil {
+		return &requests{shadowSource: &planned{Plan: s.plan(), summary: trace.Summary{Form: "planned"}}, of: s}, nil
+	}
 	r, err := s.files.Open(trace.Options{
 		BlockTokens: s.conf.BlockTokens, Unit: trace.Unit(s.conf.TimeUnit), Disorder: s.conf.Disorder,
 		Progress: func(n int) { s.progress.read += int64(n) },
@@ -183,7 +197,7 @@ func (s *shadowing) open(what string) (*requests, error) {
 	if err != nil {
 		return nil, notStarted{fmt.Errorf("file: %w", err)}
 	}
-	return &requests{Reader: r, of: s}, nil
+	return &requests{shadowSource: r, of: s}, nil
 }
 
 // unreadable returns the error for files that cannot be read.
@@ -248,6 +262,9 @@ func (s *shadowing) settings(first *trace.Record) error {
 // assumptions returns sentences about properties that the trace lacks.
 func (s *shadowing) assumptions(f *shadow.Figures) []string {
 	var all []string
+	if s.load != "" {
+		all = append(all, s.load)
+	}
 	assumed := fmt.Sprintf("first token after %s and %s per output token (--first-token, --per-token). The spread of "+
 		"requests depends on this.", s.conf.FirstToken, s.conf.PerToken)
 	switch untimed := s.summary.Untimed(); untimed {
@@ -384,9 +401,63 @@ func (s *shadowing) showProgress(requests int64) {
 	}
 }
 
+// shadowSource is a trace, or a plan.
+type shadowSource interface {
+	trace.Stream
+	Summary() trace.Summary
+	Close() error
+}
+
+// planned is the traffic that a run with the same flags would send.
+type planned struct {
+	*traffic.Plan
+	summary trace.Summary
+}
+
+// planTraffic plans the traffic of the configuration. The error is a notStarted.
+func (s *shadowing) planTraffic(ctx context.Context, conf *config.Config) error {
+	recorded, _, err := openPlan(ctx, &conf.Traffic, conf.Seed)
+	if err != nil {
+		return err
+	}
+	settings, length := settingsOf(conf, recorded), cmp.Or(conf.Duration, 10*time.Minute)
+	s.plan, err = workload.Options{Seed: conf.Seed, Plan: recorded}.Planned(settings, traffic.PlanOptions{
+		BlockTokens: cmp.Or(s.conf.BlockTokens, trace.TextBlockTokens), Until: length,
+		FirstToken: s.conf.FirstToken, PerToken: s.conf.PerToken,
+	})
+	if err != nil {
+		return notStarted{err}
+	}
+	name := "shape " + settings.TrafficShape.String()
+	if recorded != nil {
+		name = recorded.Name
+	}
+	s.files = &trace.Files{Names: []string{name}, Regular: true}
+	s.load = fmt.Sprintf("Planned, not recorded: %s, at most %s.", settings.Ramp.InWords(settings.Level), length)
+	return nil
+}
+
+// Next implements [trace.Stream].
+func (p *planned) Next() (*trace.Record, error) {
+	r, err := p.Plan.Next()
+	if err == nil {
+		p.summary.Requests, p.summary.Arrivals = p.summary.Requests+1, r.At
+		if r.Turn == 1 {
+			p.summary.Sessions++
+		}
+	}
+	return r, err
+}
+
+// Summary returns what has been planned so far.
+func (p *planned) Summary() trace.Summary { return p.summary }
+
+// Close does nothing.
+func (p *planned) Close() error { return nil }
+
 // requests are the requests of a trace.
 type requests struct {
-	*trace.Reader
+	shadowSource
 	of      *shadowing
 	first   *trace.Record        // already read
 	strange bool                 // whether the simulated workers differ from the real ones
@@ -397,7 +468,7 @@ type requests struct {
 func (r *requests) Next() (*trace.Record, error) {
 	record, err := r.first, error(nil)
 	if r.first = nil; record == nil {
-		record, err = r.Reader.Next()
+		record, err = r.shadowSource.Next()
 	}
 	if err == nil {
 		err = record.Require("file", shadowNeeds...)

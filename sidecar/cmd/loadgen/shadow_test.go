@@ -239,3 +239,28 @@ func TestShadowOfABadTrace(t *testing.T) {
 		assert.Contains(t, stderr, c.message)
 	}
 }
+
+// Without files, the traffic is what a run with the same flags would send: a shape at a rate, or a trace.
+func TestShadowOfARun(t *testing.T) {
+	code, stdout, stderr := command(t, "shadow", "--workers=2", "--blocks=2000", "--no-curves", "--shape=prefix",
+		"--shape-groups=5", "--rate=10/s", "--arrivals=constant", "--duration=1m")
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "Other routers on shape prefix (groups 5)")
+	assert.Contains(t, stdout, "600 requests in ")
+	assert.Contains(t, stdout, "Planned, not recorded: 10 conversations/s, at most 1m0s.")
+	assert.Contains(t, stdout, "Conversations are the trace's 600 sessions.")
+
+	file := written(t, twoTurns(4))
+	code, stdout, stderr = command(t, "shadow", "--workers=2", "--blocks=2000", "--no-curves", "--trace="+file)
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "8 requests in ")
+	for want, args := range map[string][]string{
+		"file is required":       {},
+		"no file beside --shape": {file, "--shape=chat"},
+		"one rate, or a ramp":    {"--shape=chat", "--rate=1/s,2/s/1m"},
+	} {
+		code, _, stderr := command(t, append([]string{"shadow", "--workers=2", "--blocks=9"}, args...)...)
+		assert.Equal(t, badInput, code, want)
+		assert.Contains(t, stderr, want)
+	}
+}

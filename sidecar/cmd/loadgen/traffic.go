@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim/traffic"
+	"kvbooth/sidecar/sim/whatif"
 	"kvbooth/sidecar/trace"
 )
 
@@ -22,42 +24,61 @@ func tokenize(text string) []uint {
 	return ids
 }
 
-// openPlan reads the configured trace; it returns nil without one. The error is a notStarted.
-func openPlan(ctx context.Context, conf *config.Config, log *slog.Logger) (*workload.Plan, error) {
-	t := &conf.Traffic
+// openPlan reads the configured trace, and counts its sessions; it returns nil without one. The error is a notStarted.
+func openPlan(ctx context.Context, t *config.Traffic, seed uint64) (p *workload.Plan, sessions int, err error) {
 	if len(t.Files) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	files, err := trace.Find(t.Files...)
 	if err != nil {
-		return nil, notStarted{unreadable("trace", t.Files, err)}
+		return nil, 0, notStarted{unreadable("trace", t.Files, err)}
 	}
 	r, err := files.Open(trace.Options{
 		BlockTokens: t.TraceBlockTokens, Unit: trace.Unit(t.TraceTimeUnit), Strict: !t.TraceSkipInvalid, Tokenize: tokenize,
 	})
 	if err != nil {
-		return nil, notStarted{fmt.Errorf("trace: %w", err)}
+		return nil, 0, notStarted{fmt.Errorf("trace: %w", err)}
 	}
 	defer r.Close()
-	selection := t.Selection(conf.Seed)
+	selection := t.Selection(seed)
 	selection.Speed = 1 // that of the plan
 	replay, err := traffic.NewReplay(selection.Of(untilDone{ctx, r}), t.TraceLoop)
 	if err := unusable("trace", files, r.Summary(), replay, err); err != nil {
-		return nil, notStarted{err}
+		return nil, 0, notStarted{err}
 	}
-	p := &workload.Plan{
-		Source: replay, Speed: t.TraceSpeed, HitRatio: replay.HitRatio(),
+	p = &workload.Plan{
+		Timed: traffic.Timed{Source: replay, Speed: t.TraceSpeed}, HitRatio: replay.HitRatio(),
 		Name: fmt.Sprintf("trace %s (%d sessions, %d requests, %08x)", files, replay.Conversations(), replay.Turns(),
 			replay.Sum()),
 	}
 	if rate := replay.Rate(); rate > 0 {
 		p.Times, p.Rate = replay.At, rate
 		if level, _ := p.Level(); !level.IsRate() {
-			return nil, notStarted{api.Refuse("trace_speed", t.TraceSpeed,
+			return nil, 0, notStarted{api.Refuse("trace_speed", t.TraceSpeed,
 				fmt.Sprintf("a speed at which the sessions of the trace begin at %s, here %v", api.AllowedRate, level))}
 		}
 	}
-	return p, checkSpans(conf, p, replay.Conversations(), log)
+	return p, replay.Conversations(), nil
+}
+
+// readTrace reads the configured trace, checks it against the other settings, and returns what it is in simulations, too.
+// Without a trace, the plan is nil.
+func readTrace(ctx context.Context, conf *config.Config, log *slog.Logger) (
+	plan *workload.Plan, simulations whatif.Options, err error,
+) {
+	plan, sessions, err := openPlan(ctx, &conf.Traffic, conf.Seed)
+	if err != nil || plan == nil {
+		return nil, simulations, err
+	}
+	if plan.Times != nil && conf.Rate.Rises {
+		return nil, simulations, notStarted{api.Refuse("rate", conf.Rate, "one rate: the trace has times of its own")}
+	}
+	if err := checkSpans(conf, plan, sessions, log); err != nil {
+		return nil, simulations, err
+	}
+	simulations.Trace = plan.Name
+	simulations.Spec, err = json.Marshal(traceSpec{conf.Traffic, conf.Seed})
+	return plan, simulations, err
 }
 
 // checkSpans refuses a trace that ends before a span of a sweep at one of its rates, and warns of one that ends at all:
@@ -88,6 +109,26 @@ func checkSpans(conf *config.Config, p *workload.Plan, sessions int, log *slog.L
 	return nil
 }
 
+// traceSpec is what a simulation needs to read the configured trace again, in a process of its own.
+type traceSpec struct {
+	Traffic config.Traffic
+	Seed    uint64
+}
+
+// openSpec reads the trace of a traceSpec, which repeats without an end.
+func openSpec(text json.RawMessage) (*traffic.Timed, error) {
+	var s traceSpec
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	s.Traffic.TraceLoop = true
+	p, _, err := openPlan(context.Background(), &s.Traffic, s.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return &p.Timed, nil
+}
+
 // unusable returns why a trace has no request to run, nil if it has.
 func unusable(field string, files *trace.Files, s trace.Summary, replay *traffic.Replay, err error) error {
 	note := new(trace.Note)
@@ -111,10 +152,13 @@ func nothingLeft(field string, files *trace.Files, s trace.Summary) error {
 			s.Requests))
 }
 
-// planLevel returns the level of the recorded times.
-func (g *generator) planLevel() (level api.Level, ok bool) {
-	if g.plan == nil {
-		return level, false
+// settingsOf returns the settings with which a load starts: without another level, that of the recorded times.
+func settingsOf(conf *config.Config, plan *workload.Plan) workload.Settings {
+	s := conf.WorkloadSettings()
+	if plan != nil && !conf.LevelGiven {
+		if level, ok := plan.Level(); ok {
+			s.Level = level
+		}
 	}
-	return g.plan.Level()
+	return s
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim/arrival"
 )
 
 // historyLength is the number of points that are kept: ten minutes, one a second.
@@ -54,6 +55,32 @@ func (l *Lane) point(now time.Time) api.HistoryPoint {
 		}
 	}
 	return p
+}
+
+// When the number in progress at a rate is looked at for growth without end: after the load has filled up and at
+// growing intervals, so that few looks find growth by chance.
+const (
+	firstLook = 30  // seconds since the step settled; at least as long as it took to settle
+	nextLook  = 1.5 // times as long as before
+	lookSpan  = 300 // seconds: longest interval, and longest span that is looked at
+)
+
+// grows reports whether the number in progress grew without end at the latest look at a step.
+func (h *history) grows(s api.Step, now time.Time) bool {
+	if s.Settled == nil {
+		return false
+	}
+	look, next := 0., max(firstLook, s.Settled.Sub(s.Started).Seconds())
+	for ; next <= now.Sub(*s.Settled).Seconds(); next = min(nextLook*next, next+lookSpan) {
+		look = next
+	}
+	var active []float64
+	for _, p := range h.list() {
+		if at := p.Time.Sub(*s.Settled).Seconds(); at >= max(0, look-lookSpan) && at < look {
+			active = append(active, float64(p.Concurrency))
+		}
+	}
+	return arrival.Grows(active)
 }
 
 // History returns the lane's figures of the last ten minutes, or since the start of the process,

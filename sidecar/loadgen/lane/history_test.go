@@ -54,3 +54,29 @@ func TestHistoryIsBounded(t *testing.T) {
 		require.Equal(t, at(float64(75+i)), p.Time)
 	}
 }
+
+// At a rate, growth without end is found at looks that are some time apart, and from the load that has filled up.
+func TestHistoryFindsGrowth(t *testing.T) {
+	step := api.Step{Started: at(0), Settled: new(at(60))}
+	for name, row := range map[string]struct {
+		active func(second int) int
+		now    int
+		want   bool
+	}{
+		"growing":           {func(s int) int { return s }, 125, true},
+		"before a look":     {func(s int) int { return s }, 119, false},
+		"steady":            {func(s int) int { return 60 + s%7 }, 400, false},
+		"filling up":        {func(s int) int { return min(s, 85) }, 125, false},
+		"no longer growing": {func(s int) int { return min(s, 900) }, 1700, false},
+		"growing for long":  {func(s int) int { return s }, 1700, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h history
+			for s := range row.now {
+				h.add(api.HistoryPoint{Time: at(float64(s)), Concurrency: row.active(s)})
+			}
+			assert.Equal(t, row.want, h.grows(step, at(float64(row.now))))
+		})
+	}
+	assert.False(t, (&history{}).grows(api.Step{}, at(9)), "not settled")
+}

@@ -251,6 +251,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 	step, actual, _ := l.steps.view(now)
 	turn := l.meanTurn(now)
 	values, _ := l.record.FirstTokens()
+	grows := l.history.grows(step, now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait := l.steps.comparedIn(now, turn, l.settings.StartRate)
@@ -272,6 +273,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		(actual < s.Concurrency.Target.Conversations() || limit == api.LimitedByTargetRPS) {
 		s.Concurrency.LimitedBy = limit
 	}
+	s.Concurrency.Grows = grows && s.Phase == api.PhaseRunning && l.settings.Level.Kind == api.Rate
 	if simulation := l.opts.Driver.Abilities().Simulation; simulation != nil {
 		s.Simulation = simulation()
 	}
@@ -418,6 +420,14 @@ func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 		p.Openings = nil // no change; it keeps following the corpus if it does now
 	}
 	next, err := l.settings.Apply(p, limit)
+	if trace := l.opts.Plan; err == nil && trace != nil {
+		switch {
+		case !next.TrafficShape.Recorded():
+			err = api.Refuse("shape.preset", next.TrafficShape.Preset, "recorded: the load generator runs a trace")
+		case next.Ramp != api.Ramp{} && trace.Times != nil:
+			err = api.Refuse("ramp.from", next.Ramp.From, "no ramp: the trace has times of its own")
+		}
+	}
 	if err == nil {
 		err = api.TrafficKind{Trace: l.opts.Plan != nil, Shape: next.TrafficShape, Arrivals: next.Arrivals}.CheckRequest(p)
 	}

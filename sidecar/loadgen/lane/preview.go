@@ -14,6 +14,7 @@ import (
 
 const (
 	previewSeconds     = 600
+	previewTrace       = 3600      // of a trace, which may end before that
 	previewBlockTokens = 16        // that of vLLM
 	previewBlocks      = 3_000_000 // of all prompts, so that a preview takes about a second
 )
@@ -27,10 +28,14 @@ func (l *Lane) PreviewTraffic(ctx context.Context, req api.TrafficPreviewRequest
 	}
 	limit := l.catalog.Settings().MaxConcurrency
 	l.mu.Lock()
-	next, err := l.next(api.WorkloadPatch{Level: req.Level, TrafficShape: req.Shape}, limit)
+	next, err := l.next(req.WorkloadPatch, limit)
 	running := l.phase != api.PhaseStopped
 	p.Arrivals = next.Shape(l.corpus, false).Arrivals
 	l.mu.Unlock()
+	seconds := previewSeconds
+	if trace := l.opts.Plan; trace != nil {
+		seconds, p.Arrivals, p.Trace = previewTrace, trace.Shape(next, false).Arrivals, trace.Name
+	}
 	if err != nil {
 		return p, err
 	}
@@ -48,7 +53,7 @@ func (l *Lane) PreviewTraffic(ctx context.Context, req api.TrafficPreviewRequest
 	workers, blocks := number(req.Workers, nil, c.WorkerCount()), number(req.WorkerBlocks, c.CacheBlocks, 0)
 	p.Level, p.Shape = next.Level, next.TrafficShape
 	p.BlockTokens = number(req.BlockTokens, c.BlockTokens, previewBlockTokens)
-	length := time.Duration(number(req.Seconds, nil, previewSeconds)) * time.Second
+	length := time.Duration(number(req.Seconds, nil, seconds)) * time.Second
 	plan, err := workload.Options{
 		Seed: l.opts.Seed, Plan: l.opts.Plan, ModelTokens: l.opts.Client.Recognized().ContextTokens,
 	}.Planned(next,
@@ -59,5 +64,5 @@ func (l *Lane) PreviewTraffic(ctx context.Context, req api.TrafficPreviewRequest
 	if err != nil {
 		return p, err
 	}
-	return p, shadow.Preview(ctx, &p, length, workers, blocks, func() shadow.Planned { return plan() })
+	return p, shadow.Preview(ctx, &p, workers, blocks, func() shadow.Planned { return plan() })
 }

@@ -2,11 +2,14 @@ package lane
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim/traffic"
 )
 
 // A preview has the traffic of the request, in caches of its size, and changes nothing. It refuses what a start would.
@@ -15,13 +18,18 @@ func TestPreviewTraffic(t *testing.T) {
 		before := b.lane.State()
 		shape := api.TrafficShape{Preset: api.ShapePrefix, Groups: 5, PrefixTokens: 800}
 		req := api.TrafficPreviewRequest{
-			Level: new(api.AtRate(2)), Shape: &shape, Seconds: new(120), Workers: new(2), WorkerBlocks: new(2000),
+			WorkloadPatch: api.WorkloadPatch{
+				Level: new(api.AtRate(2)), TrafficShape: &shape, Arrivals: new(api.ArrivalsConstant),
+				Ramp: &api.Ramp{From: api.AtRate(1), Seconds: 60},
+			},
+			Seconds: new(120), Workers: new(2), WorkerBlocks: new(2000),
 		}
 		p, err := b.lane.PreviewTraffic(t.Context(), req)
 		require.NoError(t, err)
 		assert.Equal(t, shape, p.Shape)
-		assert.InDelta(t, 240, p.Requests, 60)
-		assert.Equal(t, "poisson", p.Arrivals)
+		assert.InDelta(t, 60*1.5+60*2, p.Requests, 1, "a ramp has the mean of its ends")
+		assert.Equal(t, []int{3, 4}, []int{p.Bins[0], p.Bins[59]}, "in two seconds each, the first of which begin with one")
+		assert.Equal(t, "constant", p.Arrivals)
 		assert.Equal(t, 5*50, p.ReusedBlocks)
 		assert.InDelta(t, .8, *p.HitRatio, .1)
 		assert.Equal(t, 120., p.Seconds)
@@ -34,7 +42,7 @@ func TestPreviewTraffic(t *testing.T) {
 			"shape.preset: recorded is not allowed: another shape: the recorded one draws its texts as it runs": func(
 				r *api.TrafficPreviewRequest,
 			) {
-				r.Shape = nil
+				r.TrafficShape = nil
 			},
 			"shape.prefix_tokens: 800, with prompts and answers of 1184 tokens, is not allowed: at most 500 tokens together, " +
 				"the context of the model or shape.context_tokens": func(*api.TrafficPreviewRequest) {},
@@ -60,6 +68,44 @@ func TestShapeProbesForExactLengths(t *testing.T) {
 		assert.Equal(t, before+1, f.Probes())
 		b.patch(api.WorkloadPatch{TrafficShape: &api.TrafficShape{Preset: api.ShapeBatch}})
 		assert.Equal(t, before+1, f.Probes(), "it knows by now")
+	})
+}
+
+// sessions are 20 conversations, one in a second, whose second turn comes 10 s after the first answer.
+type sessions struct{}
+
+func (sessions) at(k int64) (time.Duration, bool) { return time.Duration(k) * time.Second, k < 20 }
+
+// Conversation implements [traffic.Source].
+func (s sessions) Conversation(k int64) (traffic.Conversation, bool) {
+	at, ok := s.at(k)
+	turn := traffic.Turn{
+		Messages:  []traffic.Message{{Role: "user", Segments: []traffic.Segment{{ID: uint64(k), Tokens: 64}}}},
+		MaxTokens: 1, Think: 10 * time.Second,
+	}
+	return traffic.Conversation{At: at, Turns: []traffic.Turn{turn, turn}}, ok
+}
+
+// A trace is previewed to its end, at the speed of the level. A shape and a ramp beside it are refused.
+func TestPreviewTrace(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		patch := api.WorkloadPatch{Level: new(api.AtRate(2))}
+		p, err := b.lane.PreviewTraffic(t.Context(), api.TrafficPreviewRequest{WorkloadPatch: patch})
+		require.NoError(t, err)
+		assert.Equal(t, []any{"trace t", "recorded", 40, 20}, []any{p.Trace, p.Arrivals, p.Requests, p.Conversations})
+		assert.InDelta(t, 19/2.+.5+10/2.+.5, p.Seconds, 1e-9, "the last start, two answers and a pause at twice the speed")
+
+		_, err = b.lane.Patch(t.Context(), ann, api.WorkloadPatch{
+			TrafficShape: &api.TrafficShape{Preset: api.ShapeChat},
+		})
+		assert.ErrorContains(t, err, "shape.preset: chat is not allowed")
+		patch.Ramp = &api.Ramp{From: api.AtRate(1), Seconds: 9}
+		_, err = b.lane.Patch(t.Context(), ann, patch)
+		assert.ErrorContains(t, err, "ramp.from: 1/s is not allowed")
+	}, func(o *options) {
+		o.Plan = &workload.Plan{Name: "trace t", Timed: traffic.Timed{
+			Source: sessions{}, Times: sessions{}.at, Rate: 1, Speed: 1,
+		}}
 	})
 }
 

@@ -204,9 +204,12 @@ func (r *Shadow) curves() (all []shadowCurve) {
 // facts returns sentences on the trace, the caches and the assumptions.
 func (r *Shadow) facts() []string {
 	t, s := r.Trace, r.Setting
+	origin := fmt.Sprintf("read from %d lines (%s format)", t.Lines, t.Form)
+	if t.Lines == 0 {
+		origin = t.Form
+	}
 	facts := []string{
-		fmt.Sprintf("%d requests in %.0f s (they arrive over %.1f s), read from %d lines (%s format).", t.Requests, t.Seconds,
-			t.Arrivals, t.Lines, t.Form),
+		fmt.Sprintf("%d requests in %.0f s (they arrive over %.1f s), %s.", t.Requests, t.Seconds, t.Arrivals, origin),
 		fmt.Sprintf("%s with a KV cache of %d blocks of %d tokens each (%d tokens).", plural(s.Workers, "worker"), s.Blocks,
 			s.BlockTokens, s.Blocks*s.BlockTokens),
 	}

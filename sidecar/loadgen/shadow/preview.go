@@ -22,27 +22,25 @@ const previewBins = 60
 // Planned is a stream of requests that are planned, in the order of time. It may end early.
 type Planned interface {
 	trace.Stream
-	Cut() (at time.Duration, cut bool)
+	End() (at time.Duration, cut bool)
 }
 
-// Preview fills a preview from a plan of a length of time, which begins anew with each call of plan. workers and blocks
-// are the number of caches and their size; 0 means unknown. An error is the context's.
-func Preview(
-	ctx context.Context, p *api.TrafficPreview, length time.Duration, workers, blocks int, plan func() Planned,
-) error {
+// Preview fills a preview from a plan, which begins anew with each call of plan. workers and blocks are the number of
+// caches and their size; 0 means unknown. An error is the context's.
+func Preview(ctx context.Context, p *api.TrafficPreview, workers, blocks int, plan func() Planned) error {
 	planned := plan()
-	t := tally{ctx: ctx, stream: planned, length: length, turns: map[uint64]int{}}
-	t.requests = make(api.List[int], previewBins)
+	t := tally{ctx: ctx, stream: planned, turns: map[uint64]int{}}
 	c, err := trace.Describe(&t, trace.CacheSize{Blocks: workers * blocks})
 	if err != nil {
 		return err
 	}
-	p.Seconds, p.FirstToken = length.Seconds(), AssumedService.FirstToken.Seconds()
-	p.PerToken = AssumedService.PerToken.Seconds()
-	if at, cut := planned.Cut(); cut {
-		p.Seconds, p.Cut = at.Seconds(), true
+	p.FirstToken, p.PerToken = AssumedService.FirstToken.Seconds(), AssumedService.PerToken.Seconds()
+	length, cut := planned.End()
+	p.Seconds, p.Cut = length.Seconds(), cut
+	p.Requests, p.Conversations, p.Bins = int(c.Requests), len(t.turns), make(api.List[int], previewBins)
+	for _, at := range t.requests {
+		p.Bins[min(int(previewBins*at/max(length, 1)), previewBins-1)]++
 	}
-	p.Requests, p.Conversations, p.Bins = int(c.Requests), len(t.turns), t.requests
 	turns := slices.Collect(maps.Values(t.turns))
 	p.Turns, p.Input, p.Output = counts(c.Turns, turns), counts(c.Input, t.input), counts(c.Output, t.output)
 	if c.Hits != nil {
@@ -87,8 +85,7 @@ func counts(d *trace.Distribution, values []int) (c api.TokenCounts) {
 type tally struct {
 	ctx           context.Context
 	stream        trace.Stream
-	length        time.Duration
-	requests      api.List[int] // over time
+	requests      []time.Duration
 	turns         map[uint64]int
 	input, output []int
 }
@@ -102,7 +99,7 @@ func (t *tally) Next() (*trace.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.requests[min(int(previewBins*r.At/t.length), previewBins-1)]++
+	t.requests = append(t.requests, r.At)
 	t.turns[r.Session]++
 	t.input, t.output = append(t.input, r.PromptTokens), append(t.output, r.OutputTokens)
 	return r, nil

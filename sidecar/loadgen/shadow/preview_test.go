@@ -21,7 +21,7 @@ func preview(t *testing.T, s api.TrafficShape, workerBlocks int) (p api.TrafficP
 	const length = 5 * time.Minute
 	p.BlockTokens = 16
 	schedule := arrival.Schedule{Gaps: api.ArrivalsPoisson, Seed: 1}
-	require.NoError(t, Preview(t.Context(), &p, length, 8, workerBlocks, func() Planned {
+	require.NoError(t, Preview(t.Context(), &p, 8, workerBlocks, func() Planned {
 		return traffic.NewPlan(traffic.PlanOptions{
 			Source: source, Load: arrival.NewOpen(0, 0, arrival.Ramp{To: 20}, schedule),
 			BlockTokens: 16, Until: length, FirstToken: AssumedService.FirstToken, PerToken: AssumedService.PerToken,

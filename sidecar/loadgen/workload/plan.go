@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"hash/fnv"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,30 +10,14 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/traffic"
 )
 
 // Plan is traffic that a workload runs in place of conversations about the texts of its corpus.
 type Plan struct {
-	traffic.Source
-	Name string // describes the traffic in the shape
-	// Times are those at which conversations begin at a level that is a rate, and Rate is their mean rate per second. nil:
-	// the load decides.
-	Times    arrival.Times
-	Rate     float64
+	traffic.Timed
+	Name     string   // describes the traffic in the shape
 	HitRatio *float64 // of one unlimited cache on all of the traffic, in its order; nil: not known
-	Speed    float64  // multiple of the recorded speed of pauses, and of Times unless the level is another rate; above 0
-}
-
-// Level returns the level that the traffic has at its speed; ok is false without times.
-func (p *Plan) Level() (l api.Level, ok bool) {
-	if p.Times == nil {
-		return l, false
-	}
-	rate := p.Rate * p.Speed
-	digits := math.Pow(10, 2-math.Floor(math.Log10(rate)))
-	return api.AtRate(math.Round(rate*digits) / digits), true
 }
 
 // ShapePlan returns the traffic of the shape in the settings, for a model whose prompt and answer may have modelTokens
@@ -47,7 +30,7 @@ func (s Settings) ShapePlan(seed uint64, modelTokens int) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{Source: source, Name: s.planName(), Speed: 1}, nil
+	return &Plan{Timed: traffic.Timed{Source: source, Speed: 1}, Name: s.planName()}, nil
 }
 
 // Planned returns a function that makes the plan of the traffic with the given settings. The load and the limits of p
@@ -58,7 +41,7 @@ func (o Options) Planned(s Settings, p traffic.PlanOptions) (func() *traffic.Pla
 		return nil, api.Refuse("shape.preset", api.ShapeRecorded,
 			"another shape: the recorded one draws its texts as it runs")
 	}
-	p.Source, p.ThinkTime, p.MaxTokens = source, s.ThinkTime, s.MaxTokens
+	p.Source, p.Speed, p.ThinkTime, p.MaxTokens = source, source.speed(s.Level), s.ThinkTime, s.MaxTokens
 	return func() *traffic.Plan {
 		p.Load = s.load(&o, arrivalDraws{seed: o.Seed}).Process(0, nil, 0)
 		return traffic.NewPlan(p)
@@ -85,10 +68,7 @@ func (p *Plan) speed(l api.Level) float64 {
 	if p == nil {
 		return 1
 	}
-	if own, ok := p.Level(); ok && l.Kind == api.Rate && l != own {
-		return l.Value / p.Rate
-	}
-	return p.Speed
+	return p.SpeedAt(l)
 }
 
 // Shape returns what of the settings and the traffic affects results. exact reports whether the target makes answers of

@@ -69,7 +69,7 @@ func TestPlan(t *testing.T) {
 			s := open(row.level)
 			s.ThinkTime = time.Hour
 			r := run(t, target, s, func(o *Options) {
-				o.Plan = &Plan{Source: source, Times: source.at, Rate: .2, Speed: 1}
+				o.Plan = &Plan{Timed: traffic.Timed{Source: source, Times: source.at, Rate: .2, Speed: 1}}
 				o.Nonce = "[c01d]"
 				observed.recorder, o.Observer = o.Observer.(*recorder), observed
 			})
@@ -137,7 +137,7 @@ func TestPlanUnderANumberOfConversations(t *testing.T) {
 		target := &server{}
 		s := booth(1)
 		r := run(t, target, s, func(o *Options) {
-			o.Plan = &Plan{Source: source, Times: source.at, Rate: 1, Speed: 1}
+			o.Plan = &Plan{Timed: traffic.Timed{Source: source, Times: source.at, Rate: 1, Speed: 1}}
 		})
 		advance(10 * time.Minute)
 		assert.True(t, r.hasReturned())
@@ -147,12 +147,12 @@ func TestPlanUnderANumberOfConversations(t *testing.T) {
 
 // The level of a trace is its rate with three digits, which stands for exactly the recorded speed.
 func TestLevelOfAPlan(t *testing.T) {
-	p := &Plan{Times: planned{}.at, Rate: 1.23456, Speed: 2}
+	p := &Plan{Timed: traffic.Timed{Times: planned{}.at, Rate: 1.23456, Speed: 2}}
 	level, ok := p.Level()
 	assert.True(t, ok)
 	assert.Equal(t, api.AtRate(2.47), level)
 	assert.InDelta(t, 2, p.speed(level), 0)
 	assert.InDelta(t, 1, p.speed(api.AtRate(1.23456)), 1e-9)
-	_, ok = (&Plan{Speed: 1}).Level()
+	_, ok = (&Plan{Timed: traffic.Timed{Speed: 1}}).Level()
 	assert.False(t, ok)
 }

@@ -9,6 +9,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/sim/arrival"
+	"kvbooth/sidecar/sim/traffic"
 )
 
 // Settings define a workload. They may change while it runs; a conversation keeps the draw that it
@@ -35,7 +36,7 @@ type Settings struct {
 // Shape returns what of the settings affects results, for a corpus. exact is that of [Plan.Shape].
 func (s Settings) Shape(c *corpus.Corpus, exact bool) api.WorkloadShape {
 	if !s.TrafficShape.Recorded() {
-		return (&Plan{Name: s.planName(), Speed: 1}).Shape(s, exact)
+		return (&Plan{Timed: traffic.Timed{Speed: 1}, Name: s.planName()}).Shape(s, exact)
 	}
 	return api.WorkloadShape{
 		Turns: c.Turns(s.Turns), MaxTokens: s.MaxTokens, Openings: new(s.Openings.Of(c)), OpeningTokens: c.Length,

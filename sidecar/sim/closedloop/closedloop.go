@@ -37,6 +37,8 @@ type Workload struct {
 
 	// Shape is what conversations send in place of the above, but for pauses without a length of their own.
 	Shape api.TrafficShape `json:",omitzero"`
+	// Timed is sent in place of a shape, if not nil. It has no end.
+	Timed *traffic.Timed `json:"-"`
 
 	// At a rate: Arrivals and Burstiness are those of an [arrival.Schedule], and MaxInflight is the number of turns in
 	// flight from which arrivals, and further turns, are dropped; 0: no limit.
@@ -47,10 +49,14 @@ type Workload struct {
 
 // load returns what the workload says of when conversations begin.
 func (w *Workload) load() arrival.Load {
-	return arrival.Load{
-		Level: w.Level, StartRate: w.StartRate,
+	l := arrival.Load{
+		Level: w.Level, StartRate: w.StartRate, Speed: 1,
 		Schedule: arrival.Schedule{Gaps: w.Arrivals, Burstiness: w.Burstiness, Seed: w.Seed},
 	}
+	if w.Timed != nil {
+		l.Times, l.Speed = w.Timed.Times, w.Timed.SpeedAt(w.Level)
+	}
+	return l
 }
 
 // Recorded returns the workload of the recorded results, as far as it is known: five turns on ten openings, one short
@@ -184,7 +190,9 @@ func New(o sim.Options, w Workload) (*Loop, error) {
 	l := &Loop{
 		Cluster: c, workload: w, load: w.load().Process(0, nil, 0), profile: o.Profile, active: map[int64]struct{}{},
 	}
-	if !w.Shape.Recorded() {
+	if w.Timed != nil {
+		l.source = w.Timed
+	} else if !w.Shape.Recorded() {
 		kv := o.Profile.KV
 		if l.source, err = traffic.NewShape(w.Shape, w.Seed, kv.Tokens()-kv.BlockTokens); err != nil {
 			return nil, err
@@ -273,7 +281,7 @@ func (l *Loop) begin() {
 	l.active[k] = struct{}{}
 	c := &conversation{loop: l, number: k, began: l.Cluster.Now()}
 	if l.source != nil {
-		plan, _ := l.source.Conversation(k) // a shape has no end
+		plan, _ := l.source.Conversation(k) // it has no end
 		c.plan = traffic.NewDialog[sim.BlockHash](k, &plan, l.profile.KV.BlockTokens)
 		c.ask()
 		return
@@ -402,7 +410,8 @@ func (c *conversation) Finished(r sim.Report) {
 	}
 	think := l.workload.ThinkTime
 	if c.plan != nil {
-		think = c.plan.Plan.Turns[c.plan.Turn].Pause(l.Cluster.Now()-c.began, think)
+		turn := c.plan.Plan.Turns[c.plan.Turn].AtSpeed(l.workload.load().Speed)
+		think = turn.Pause(l.Cluster.Now()-c.began, think)
 	} else {
 		c.add(c.own(1), questionTokens(c.draw.Questions, l.workload.QuestionTokens))
 	}

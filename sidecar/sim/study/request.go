@@ -80,7 +80,7 @@ func (r Request) Complete(p sim.Profile) Request {
 	full := r.Over(Request{
 		Profile: &p.Name, Levels: defaultLevels, Modes: defaultModes,
 		Seeds: new(defaultSeeds), FirstSeed: new(defaultFirstSeed),
-		Shape: &api.TrafficShape{Preset: api.ShapeRecorded}, Openings: &w.Openings, OpeningTokens: new(0),
+		Shape: &api.TrafficShape{Preset: api.ShapeRecorded}, Trace: new(false), Openings: &w.Openings, OpeningTokens: new(0),
 		Turns: &w.Turns, OutputTokens: w.Output, MaxTokens: &w.MaxTokens,
 		QuestionTokens: &w.QuestionTokens, ThinkTime: new(w.ThinkTime.Seconds()), StartRate: &w.StartRate,
 		Arrivals: new(api.ArrivalsPoisson), Burstiness: new(1.), MaxInflight: new(defaultMaxInflight),

@@ -67,7 +67,7 @@ func TestCompleteRequestGivesSameGrid(t *testing.T) {
 	require.NoError(t, err)
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(text, &fields))
-	assert.Len(t, fields, 27)
+	assert.Len(t, fields, 28)
 }
 
 func TestGridRefusesFieldsOutOfRange(t *testing.T) {

@@ -19,6 +19,7 @@ type PlanOptions struct {
 	BlockTokens int             // tokens of an engine's block
 	Until       time.Duration   // end of the plan
 	MostBlocks  int             // blocks of all prompts after which the plan ends early; 0 sets no limit
+	Speed       float64         // multiple of the speed of pauses; 0 means 1
 
 	// Times of a request, which decide when the next turn or conversation begins. They are assumptions.
 	FirstToken, PerToken time.Duration
@@ -43,8 +44,13 @@ type Plan struct {
 // NewPlan returns the plan at its beginning.
 func NewPlan(o PlanOptions) *Plan { return &Plan{options: o} }
 
-// Cut reports whether the plan ended early, and when.
-func (p *Plan) Cut() (at time.Duration, cut bool) { return p.now, p.cut }
+// End returns when the plan ended, and whether it was cut there although its traffic goes on.
+func (p *Plan) End() (at time.Duration, cut bool) {
+	if isOver := p.ready == nil && len(p.ahead) == 0; p.cut || isOver {
+		return p.now, p.cut
+	}
+	return p.options.Until, false
+}
 
 // Next implements [trace.Stream].
 func (p *Plan) Next() (*trace.Record, error) {
@@ -111,7 +117,7 @@ func (p *Plan) ask(c *timed) *trace.Record {
 	r.Computed = c.Prompt.computed()
 	c.at += r.Ended
 	if !c.Ended() {
-		c.at += c.Plan.Turns[c.Turn].Pause(c.at-c.began, o.ThinkTime)
+		c.at += c.Plan.Turns[c.Turn].AtSpeed(cmp.Or(o.Speed, 1)).Pause(c.at-c.began, o.ThinkTime)
 	}
 	heap.Push(&p.ahead, c)
 	p.blocks += len(r.Blocks)
@@ -121,7 +127,7 @@ func (p *Plan) ask(c *timed) *trace.Record {
 
 // Pause returns the pause before a turn. ended is when the turn before has ended, since the beginning of the
 // conversation; think is the pause of turns without one of their own.
-func (t *Turn) Pause(ended, think time.Duration) time.Duration {
+func (t Turn) Pause(ended, think time.Duration) time.Duration {
 	switch {
 	case t.At > 0:
 		return max(t.At-ended, 0)

@@ -147,7 +147,7 @@ func TestPlanOfAClosedLoop(t *testing.T) {
 	assert.Equal(t, []uint64{1, 2, 3}, starts[0])
 	assert.Equal(t, []uint64{1, 2, 3}, starts[3*time.Second], "one second of an answer and two of thought")
 	assert.Equal(t, []uint64{4, 5, 6}, starts[4*time.Second])
-	_, cut := p.Cut()
+	_, cut := p.End()
 	assert.False(t, cut)
 }
 

@@ -4,8 +4,12 @@
 package traffic
 
 import (
+	"math"
 	"slices"
 	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim/arrival"
 )
 
 // Segment is a run of prompt tokens. Segments of equal ID and length are the same tokens, wherever they stand; those of
@@ -78,4 +82,32 @@ type Conversation struct {
 type Source interface {
 	// Conversation returns the plan of conversation k, counted from 0, always the same. ok is false after the last.
 	Conversation(k int64) (c Conversation, ok bool)
+}
+
+// Timed is a source whose conversations may have times of their own.
+type Timed struct {
+	Source
+	// Times are those at which conversations begin at a level that is a rate, and Rate is their mean rate per second. nil:
+	// the load decides.
+	Times arrival.Times
+	Rate  float64
+	Speed float64 // multiple of the recorded speed of pauses, and of Times unless the level is another rate; above 0
+}
+
+// Level returns the level that the traffic has at its speed; ok is false without times.
+func (t *Timed) Level() (l api.Level, ok bool) {
+	if t.Times == nil {
+		return l, false
+	}
+	rate := t.Rate * t.Speed
+	digits := math.Pow(10, 2-math.Floor(math.Log10(rate)))
+	return api.AtRate(math.Round(rate*digits) / digits), true
+}
+
+// SpeedAt returns the multiple of the recorded speed at a level.
+func (t *Timed) SpeedAt(l api.Level) float64 {
+	if own, ok := t.Level(); ok && l.Kind == api.Rate && l != own {
+		return l.Value / t.Rate
+	}
+	return t.Speed
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,10 +31,12 @@ const defaultMemory = 512 << 20
 
 // Options configure a [Desk].
 type Options struct {
-	CPUs     int          // cores that a simulation may use; 0 disables simulations
-	Memory   int64        // bytes of heap that a simulation may use; 0 means 512 MiB
-	Profiles string       // folder of profile files; may be empty
-	Log      *slog.Logger // nil disables the log
+	CPUs     int             // cores that a simulation may use; 0 disables simulations
+	Memory   int64           // bytes of heap that a simulation may use; 0 means 512 MiB
+	Profiles string          // folder of profile files; may be empty
+	Trace    string          // describes the trace that simulations may take; "": there is none
+	Spec     json.RawMessage // of which an [Opener] opens the trace
+	Log      *slog.Logger    // nil disables the log
 }
 
 // Desk queues simulations and computes them one at a time, while [Desk.Run] runs. It is safe
@@ -282,9 +285,15 @@ func (d *Desk) read(req api.SimulationRequest) (*simulation, error) {
 	if err := full.CheckWork(); err != nil {
 		return nil, err
 	}
+	if *full.Trace && d.opts.Trace == "" {
+		return nil, api.Refuse("trace", true, "false: the load generator was started without a trace (--trace)")
+	}
 	s := &simulation{
 		id: strings.ToLower(rand.Text()[:13]), request: full, state: api.SimulationQueued, changed: make(chan struct{}),
 		calibrated: p.CalibratedFor(*full.Speculation), notes: notes(p, full),
+	}
+	if *full.Trace {
+		s.notes = append(s.notes, "The conversations are those of "+d.opts.Trace+", which begins anew at its end.")
 	}
 	if s.grid, err = study.Request(full).GridOn(p); err != nil {
 		return nil, err

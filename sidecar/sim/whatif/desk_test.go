@@ -134,11 +134,29 @@ func TestJobKeepsTheGrid(t *testing.T) {
 		Openings: new(0), ThinkTime: new(1.5), Temperature: new(.1), Speculation: new(api.SpeculationEagle3),
 	}.Grid()
 	require.NoError(t, err)
-	text, err := json.Marshal(job{g, 7})
+	text, err := json.Marshal(job{g, 7, json.RawMessage(`"trace"`)})
 	require.NoError(t, err)
 	var back job
 	require.NoError(t, json.Unmarshal(text, &back))
-	assert.Equal(t, job{g, 7}, back)
+	assert.Equal(t, job{g, 7, json.RawMessage(`"trace"`)}, back)
+}
+
+// A simulation takes the trace of the load generator, at the speed of its rate.
+func TestSimulationTakesTheTrace(t *testing.T) {
+	d := running(t, Options{Trace: "trace t.jsonl", Spec: json.RawMessage(`"t"`)}, "")
+	assert.Equal(t, "trace t.jsonl", d.Simulations().Trace)
+	r := becomes(t, d, ask(t, d, "ada", api.SimulationRequest{
+		Levels: []api.Level{api.AtRate(2)}, Modes: []api.Mode{api.ModeKV}, Seeds: new(1), Trace: new(true),
+	}).ID, ended)
+	require.Equal(t, api.SimulationDone, r.Progress.State, r.Error)
+	assert.Contains(t, r.Notes, "The conversations are those of trace t.jsonl, which begins anew at its end.")
+	f := r.Points[0].Figures
+	assert.InDelta(t, 2, f.RequestsPerSecond.Mean, .1, "a fifth of the recorded speed")
+	assert.InDelta(t, .95, f.HitRatio.Mean, .01, "all but the last of 20 blocks")
+
+	_, err := New(Options{CPUs: 1}).StartSimulation("ada", "ada", api.SimulationRequest{Trace: new(true)})
+	assert.EqualError(t, err,
+		"trace: true is not allowed: false: the load generator was started without a trace (--trace)")
 }
 
 func TestCancelEndsTheProcess(t *testing.T) {
@@ -277,7 +295,7 @@ func TestEndLeavesNoProcess(t *testing.T) {
 func TestProcessReadsItsInput(t *testing.T) {
 	g, err := study.Request{Levels: api.LevelsOf(10_000), Seeds: new(12)}.Grid()
 	require.NoError(t, err)
-	long, err := json.Marshal(job{g, 1 << 40})
+	long, err := json.Marshal(job{Grid: g, Memory: 1 << 40})
 	require.NoError(t, err)
 	for _, row := range []struct {
 		how, text, want string

@@ -1,10 +1,14 @@
 package whatif
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"testing"
+	"time"
+
+	"kvbooth/sidecar/sim/traffic"
 
 	"go.uber.org/goleak"
 )
@@ -27,7 +31,7 @@ func behave() int {
 	case "crash":
 		panic("the simulated cluster burns")
 	case "stands back":
-		return Work(os.Stdin, os.Stdout)
+		return Work(os.Stdin, os.Stdout, nil)
 	case "silent":
 		return 0
 	case "hang":
@@ -35,5 +39,22 @@ func behave() int {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent exits
 		return 0
 	}
-	return work(os.Stdin, os.Stdout)
+	return work(os.Stdin, os.Stdout, repeated)
+}
+
+// repeated opens the trace of the tests: single requests of one prompt, ten in a second.
+func repeated(json.RawMessage) (*traffic.Timed, error) {
+	return &traffic.Timed{Source: single{}, Times: single{}.at, Rate: 10, Speed: 1}, nil
+}
+
+type single struct{}
+
+func (single) at(k int64) (time.Duration, bool) { return time.Duration(k) * time.Second / 10, true }
+
+// Conversation implements [traffic.Source].
+func (s single) Conversation(k int64) (traffic.Conversation, bool) {
+	at, _ := s.at(k)
+	prompt := []traffic.Message{{Role: "user", Segments: []traffic.Segment{{ID: 1, Tokens: 640}}}}
+	turn := traffic.Turn{Messages: prompt, MaxTokens: 2, Exact: true, Think: -1}
+	return traffic.Conversation{At: at, Turns: []traffic.Turn{turn}}, true
 }

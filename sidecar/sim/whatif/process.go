@@ -22,8 +22,9 @@ const Command = "simulations-worker"
 
 // job is the input of the process.
 type job struct {
-	Grid   study.Grid `json:"grid"`
-	Memory int64      `json:"memory"` // limit of the heap in bytes
+	Grid   study.Grid      `json:"grid"`
+	Memory int64           `json:"memory"`          // limit of the heap in bytes
+	Trace  json.RawMessage `json:"trace,omitempty"` // nil: none
 }
 
 // report is a line of the process's standard output. The last line has End or Error.
@@ -44,7 +45,11 @@ func (d *Desk) process(ctx context.Context, s *simulation) (explanation []string
 	if err != nil {
 		return nil, err
 	}
-	input, err := json.Marshal(job{s.grid, d.opts.Memory})
+	j := job{Grid: s.grid, Memory: d.opts.Memory}
+	if *s.request.Trace {
+		j.Trace = d.opts.Spec
+	}
+	input, err := json.Marshal(j)
 	if err != nil {
 		return nil, err
 	}

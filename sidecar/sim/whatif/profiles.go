@@ -115,6 +115,7 @@ func (d *Desk) profile(name *string) (sim.Profile, error) {
 func (d *Desk) Simulations() api.SimulationList {
 	l := api.SimulationList{
 		Available: d.opts.CPUs > 0, Limits: limits(), MaxLevels: api.MaxSimulationLevels, MaxWork: api.MaxSimulationWork,
+		Trace: d.opts.Trace,
 	}
 	entries, err := d.profiles()
 	if err != nil {

@@ -14,18 +14,22 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/study"
+	"kvbooth/sidecar/sim/traffic"
 )
+
+// Opener opens the trace of a specification, which the options of the [Desk] contain.
+type Opener func(spec json.RawMessage) (*traffic.Timed, error)
 
 // Work is the process that computes one simulation. It sets the lowest priority, reads the job
 // from in, writes points to out as they come, and returns the exit code. It stops when in ends,
 // since the parent has then exited.
-func Work(in io.Reader, out io.Writer) int {
+func Work(in io.Reader, out io.Writer, open Opener) int {
 	lowerPriority()
-	return work(in, out)
+	return work(in, out, open)
 }
 
 // work is [Work] without the change of priority.
-func work(in io.Reader, out io.Writer) int {
+func work(in io.Reader, out io.Writer, open Opener) int {
 	input, lines := json.NewDecoder(in), json.NewEncoder(out)
 	var j job
 	if err := input.Decode(&j); err != nil {
@@ -39,7 +43,13 @@ func work(in io.Reader, out io.Writer) int {
 	}()
 	var wg sync.WaitGroup
 	wg.Go(func() { watchMemory(ctx, j.Memory, cancel) })
-	err := compute(ctx, &j.Grid, lines)
+	var err error
+	if j.Trace != nil {
+		j.Grid.Workload.Timed, err = open(j.Trace)
+	}
+	if err == nil {
+		err = compute(ctx, &j.Grid, lines)
+	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -15,12 +15,16 @@ import {
 } from '../../test/fixtures';
 import { renderWith, texts } from '../../test/render';
 import { answered } from '../../test/settled';
+import { stubSizes } from '../../test/sizes';
 import { Controls } from './Controls';
 import { FOLLOW_UP } from './useAction';
 import { DEBOUNCE, SETTLE } from './useConcurrency';
 
 // The age of snapshots is mocked, because its clock ticks.
 jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
+
+beforeEach(() => stubSizes()); // which a combobox needs
+afterEach(() => jest.restoreAllMocks());
 
 const stopped: LaneChange = { state: { running: false, phase: 'stopped', concurrency: { target: 120, actual: 0 } } };
 
@@ -124,6 +128,16 @@ describe('the user', () => {
       ])
     );
     expect(figures().join()).not.toContain('Start rate');
+  });
+
+  it('has a warning of a queue that grows without end', async () => {
+    const client = new FakeClient();
+    client.who.mockResolvedValue(viewer);
+    client.show({ state: { concurrency: { target: '12/s', actual: 840, grows: true } } });
+    await show(client);
+    expect(screen.getByText(/840 in progress at 12 conversations\/s/)).toBeInTheDocument();
+    act(() => client.lose());
+    expect(screen.queryByText('The queue grows without end')).not.toBeInTheDocument();
   });
 
   it('has the settings of the workload only in the form as an operator', async () => {
@@ -538,8 +552,8 @@ describe('a load that is held back', () => {
   });
 });
 
-describe('more settings', () => {
-  const open = () => userEvent.click(button('More'));
+describe('the settings of the traffic', () => {
+  const open = () => userEvent.click(button('Traffic'));
   const field = (name: string) => screen.getByRole('textbox', { name });
   const enter = async (name: string, value: string) => {
     await userEvent.clear(field(name));
@@ -548,10 +562,10 @@ describe('more settings', () => {
 
   it('are hidden until they are opened', async () => {
     await showLane();
-    expect(button('More')).toHaveAttribute('aria-expanded', 'false');
+    expect(button('Traffic')).toHaveAttribute('aria-expanded', 'false');
     expect(screen.queryByRole('textbox', { name: 'Start rate' })).not.toBeInTheDocument();
     await open();
-    expect(button('More')).toHaveAttribute('aria-expanded', 'true');
+    expect(button('Traffic')).toHaveAttribute('aria-expanded', 'true');
     expect(field('Start rate')).toHaveValue('10');
     expect(button('Apply')).toBeDisabled();
   });
@@ -753,7 +767,7 @@ describe('accessibility', () => {
     expect(await violations(container)).toEqual([]); // loading
     for (const [name, lane] of states) {
       act(() => client.show(lane));
-      const more = screen.queryByRole('button', { name: 'More', expanded: false });
+      const more = screen.queryByRole('button', { name: 'Traffic', expanded: false });
       if (more) {
         await userEvent.click(more);
       }

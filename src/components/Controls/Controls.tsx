@@ -3,7 +3,7 @@ import { lastKnown } from '../../lib/known';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { ClientVerdict, SnapshotAge, Status, Troubles } from '../Status';
 import { Figures } from './Figures';
-import { Held, SweepNotice } from './Held';
+import { Growing, Held, SweepNotice } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { Operate } from './Operate';
 
@@ -29,6 +29,7 @@ export function Controls({ lane, bare }: ControlsProps) {
         {!bare && <ClientVerdict state={live.state} />}
       </div>
       {!bare && <Troubles live={live} withoutVerdict />}
+      {live.lane && <Growing {...live.lane} />}
       {!me?.canOperate && known?.lane.state.sweep && <SweepNotice sweep={known.lane.state.sweep} />}
       {!me?.canOperate && live.lane && <Held lane={live.lane} />}
       {me?.canOperate && <Operate live={live} lane={lane} bare={bare} />}

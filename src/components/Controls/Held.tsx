@@ -6,7 +6,7 @@ import { describeHold, limiterOf, limitName } from '../../lib/hold';
 import { kindOf, progressText } from '../../lib/level';
 import { sweepHint, sweepInProgress } from '../../lib/sweeps';
 import { capital } from '../../lib/text';
-import { WorkloadForm } from './WorkloadForm';
+import { Traffic } from '../Traffic';
 
 interface HeldProps {
   lane: LaneSnapshot;
@@ -39,9 +39,19 @@ export function Held({ lane, form }: HeldProps) {
   return (
     <Alert severity="info" title={title} bottomSpacing={0}>
       {holdText && <div>Results are compared and stored at concurrency {number(state.step.held?.at)}.</div>}
-      {form && <WorkloadForm state={state} only={limiter} {...form} />}
+      {form && <Traffic {...form} lane={lane.name} state={state} level={target} only={limiter} />}
     </Alert>
   );
+}
+
+/** Reports that the target does not keep up with a rate. */
+export function Growing({ state: { concurrency } }: LaneSnapshot) {
+  return concurrency.grows ? (
+    <Alert severity="warning" title="The queue grows without end" bottomSpacing={0}>
+      The target does not keep up: {progressText(concurrency.actual, concurrency.target)}. Latencies say how long the
+      load has run, not how good the router is. Set a lower rate.
+    </Alert>
+  ) : null;
 }
 
 /** Reports that a trial, a sweep or a capacity search has the workload, in place of the disabled controls. */

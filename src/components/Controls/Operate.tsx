@@ -11,13 +11,13 @@ import {
   type WorkloadPatch,
 } from '../../client';
 import { arrivalOf, lastKnown, type Known } from '../../lib/known';
-import type { Level, LevelKind } from '../../lib/level';
+import type { LevelKind } from '../../lib/level';
 import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { stylesOf, WRAP } from '../../lib/styles';
 import { useStable } from '../../lib/useStable';
 import { useConfirm } from '../Confirm';
 import { Fold } from '../Fold';
-import { isOfShape, isRecorded, Traffic } from '../Traffic';
+import { fieldOf, Traffic } from '../Traffic';
 import { ActionFailure } from './ActionFailure';
 import { AskMode, isAsked } from './AskMode';
 import { Buttons, type Command } from './Buttons';
@@ -30,8 +30,6 @@ import { equivalentLevel } from './range';
 import { useAction, type Action } from './useAction';
 import { useConcurrency } from './useConcurrency';
 import { useLastLevels } from './useLastLevels';
-import { fieldOf } from './workloadFields';
-import { WorkloadForm } from './WorkloadForm';
 
 interface OperateProps {
   live: Live;
@@ -39,9 +37,6 @@ interface OperateProps {
   /** Omits Start, Stop and Drain, where another part of the page has them. */
   bare?: boolean;
 }
-
-/** Whether a form shows a problem at one of its fields. */
-const hasField = (path: string | undefined) => fieldOf(path) !== undefined || isOfShape(path);
 
 /** The buttons that no other part of the page has. */
 const BARE: Command[] = ['measure'];
@@ -84,6 +79,12 @@ export function Operate({ live, lane, bare }: OperateProps) {
   const open = useStable((openings: number) =>
     adjustment.run('workload', () => patchWorkload(client, lane, { openings }))
   );
+  const form = {
+    disabled,
+    busy: adjustment.busy === 'workload',
+    problem: adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined,
+    onApply: (patch: WorkloadPatch) => adjustment.run('workload', () => patchWorkload(client, lane, patch)),
+  };
   const buttons = (
     <Buttons
       commands={bare ? BARE : undefined}
@@ -100,7 +101,9 @@ export function Operate({ live, lane, bare }: OperateProps) {
       {confirm.dialog}
       <ActionFailure action={command} titles={failures} />
       {/* A problem with a field is shown at the field. */}
-      {!hasField(adjustment.failure?.problem.field) && <ActionFailure action={adjustment} titles={failures} />}
+      {fieldOf(adjustment.failure?.problem.field) === undefined && (
+        <ActionFailure action={adjustment} titles={failures} />
+      )}
       <div className={styles.row}>
         {!bare && buttons}
         {known && !sweep && (
@@ -116,17 +119,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
         {bare && buttons}
       </div>
       {sweep && <SweepNotice sweep={sweep} />}
-      {live.lane && !sweep && (
-        <Held
-          lane={live.lane}
-          form={{
-            disabled,
-            busy: adjustment.busy === 'workload',
-            problem: adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined,
-            onApply: (patch) => adjustment.run('workload', () => patchWorkload(client, lane, patch)),
-          }}
-        />
-      )}
+      {live.lane && !sweep && <Held lane={live.lane} form={form} />}
       {known && <Modes known={known} lane={lane} disabled={disabled} command={command} />}
       {known?.lane.state.shape.openings !== undefined && !known.lane.state.shape.traffic && !sweep && (
         <Openings
@@ -135,7 +128,11 @@ export function Operate({ live, lane, bare }: OperateProps) {
           onChange={open}
         />
       )}
-      {known && !sweep && <More {...{ known, lane, disabled, adjustment }} level={draft.value} />}
+      {known && !sweep && (
+        <Fold label="Traffic">
+          <Traffic {...form} lane={lane} state={known.lane.state} level={draft.value} />
+        </Fold>
+      )}
     </>
   );
 }
@@ -189,37 +186,6 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
           />
         </div>
       )}
-    </>
-  );
-}
-
-interface MoreProps extends PartProps {
-  adjustment: Action;
-  /** The level on the slider. */
-  level: Level;
-}
-
-/** What conversations send, and the remaining settings. */
-function More({ known, lane, disabled, adjustment, level }: MoreProps) {
-  const client = useClient();
-  const { state } = known.lane;
-  const form = {
-    disabled,
-    busy: adjustment.busy === 'workload',
-    problem: adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined,
-    onApply: (patch: WorkloadPatch) => adjustment.run('workload', () => patchWorkload(client, lane, patch)),
-  };
-  const isTrace = isRecorded(state.traffic_shape) && state.shape.traffic !== undefined;
-  return (
-    <>
-      {!isTrace && (
-        <Fold label="Traffic">
-          <Traffic lane={lane} level={level} shape={state.traffic_shape} {...form} />
-        </Fold>
-      )}
-      <Fold label="More">
-        <WorkloadForm state={state} {...form} />
-      </Fold>
     </>
   );
 }

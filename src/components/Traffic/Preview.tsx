@@ -6,9 +6,18 @@ import { levelWords } from '../../lib/level';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { Facts } from '../Facts';
 
+interface PreviewProps {
+  of: Polled<TrafficPreview>;
+  /** Whether a refusal is shown at a field. */
+  isAtField: boolean;
+}
+
 /** What the traffic would be, before any of it is sent. */
-export function Preview({ of: { value, problem } }: { of: Polled<TrafficPreview> }) {
+export function Preview({ of: { value, problem }, isAtField }: PreviewProps) {
   const styles = useStyles();
+  if (problem && isAtField) {
+    return null;
+  }
   if (problem) {
     return (
       <Alert severity="info" title="No preview" bottomSpacing={0}>
@@ -30,34 +39,55 @@ export function Preview({ of: { value, problem } }: { of: Polled<TrafficPreview>
         />
         <Lengths title="Prompts" of={value.input_tokens} />
         <Lengths title="Answers" of={value.output_tokens} />
+        <HitRates of={value} />
       </div>
     </section>
   );
 }
 
 function factsOf(preview: TrafficPreview): Array<[term: string, value: string]> {
-  const { caches } = preview;
+  const { caches, turns, cut } = preview;
   return [
     ['Level', levelWords(preview.concurrency)],
     ['Requests', `${number(preview.requests)} in ${number(preview.conversations)} conversations`],
-    ['Turns', `${number(preview.turns.mean, 1)}, at most ${number(preview.turns.max)}`],
-    ['Hits of an unlimited cache', percent(preview.hit_ratio)],
+    ['Turns', `${number(turns.mean, 1)}, at most ${number(turns.max)}`],
     ['Working set', `${number(preview.reused_blocks)} blocks of ${number(preview.block_tokens)} tokens`],
-    ...(caches
-      ? ([
-          ['Caches', `${number(caches.workers)} × ${number(caches.worker_blocks)} blocks`],
-          ['Hits of one cache of that size', percent(caches.hit_ratio)],
-          ...caches.policies.map(({ title, figures }) => [title, percent(figures.hit_ratio)]),
-        ] as Array<[string, string]>)
-      : []),
+    ...(caches ? [['Caches', `${number(caches.workers)} × ${number(caches.worker_blocks)} blocks`] as const] : []),
+    ...(cut ? [['Cut after', span(preview.seconds)] as const] : []),
+  ].map(([term, value]) => [term, value]);
+}
+
+/** The hit rates that caches could have, of which the first ones are possible for no router. */
+function HitRates({ of: { hit_ratio, caches } }: { of: TrafficPreview }) {
+  const styles = useStyles();
+  const rows: Array<[name: string, ratio: number | undefined]> = [
+    ['Unlimited cache', hit_ratio],
+    ...(caches ? [['One cache of all workers’ size', caches.hit_ratio] satisfies (typeof rows)[number]] : []),
+    ...(caches?.policies ?? [])
+      .filter(({ policy }) => policy !== 'best')
+      .map(({ title, figures }): (typeof rows)[number] => [title.replace(/:.*/, ''), figures.hit_ratio])
+      .sort(([, a = 0], [, b = 0]) => b - a),
   ];
+  return (
+    <figure className={styles.bars}>
+      <figcaption>Hit rate</figcaption>
+      <dl className={styles.hits}>
+        {rows.map(([name, ratio]) => (
+          <div key={name} style={{ ['--share' as string]: `${100 * (ratio ?? 0)}%` }}>
+            <dt>{name}</dt>
+            <dd>{percent(ratio)}</dd>
+          </div>
+        ))}
+      </dl>
+    </figure>
+  );
 }
 
 function Lengths({ title, of: { p50, p95, max, bins } }: { title: string; of: TokenCounts }) {
   const last = bins.at(-1)?.up_to ?? 0;
   return (
     <Bars
-      title={`${title}: ${number(p50)} tokens, p95 ${number(p95)}, at most ${number(max)}`}
+      title={`${title}: ${number(p50)} tokens, p95 ${number(p95)}, max ${number(max)}`}
       values={bins.map(({ n }) => n)}
       ends={['1', number(last)]}
     />
@@ -98,7 +128,21 @@ const useStyles = stylesOf((theme) => ({
     ...theme.typography.bodySmall,
     flex: '1 1 240px',
     margin: 0,
-    '& svg': { display: 'block', width: '100%', height: theme.spacing(6), fill: theme.colors.primary.main },
+    '& svg': { display: 'block', width: '100%', height: theme.spacing(10), fill: theme.colors.primary.main },
+  },
+  hits: {
+    margin: 0,
+    fontVariantNumeric: 'tabular-nums',
+    '& > div': {
+      display: 'flex',
+      justifyContent: 'space-between',
+      gap: theme.spacing(1),
+      marginTop: 2,
+      padding: theme.spacing(0, 0.5),
+      background: `linear-gradient(${theme.colors.primary.transparent} 0 0) no-repeat left / var(--share) 100%`,
+    },
+    '& dt': { fontWeight: theme.typography.fontWeightRegular },
+    '& dd': { margin: 0 },
   },
   ends: { display: 'flex', justifyContent: 'space-between', color: theme.colors.text.secondary },
 }));

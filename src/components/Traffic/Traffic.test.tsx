@@ -1,12 +1,12 @@
-import { screen, waitFor, within } from '@testing-library/react';
+import { act, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { Problem, type TrafficPreview } from '../../client';
+import { Problem, type State, type TrafficPreview } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient } from '../../test/fixtures';
+import { FakeClient, state } from '../../test/fixtures';
 import { renderWith } from '../../test/render';
 import { stubSizes } from '../../test/sizes';
-import { Traffic } from './Traffic';
+import { SETTLED, Traffic } from './Traffic';
 
 const counts = { mean: 1010, p50: 1000, p95: 1100, max: 1200, bins: [{ up_to: 1024, n: 60 }] };
 
@@ -38,13 +38,20 @@ const preview: TrafficPreview = {
 beforeEach(() => stubSizes()); // which a combobox needs
 afterEach(() => jest.restoreAllMocks());
 
-function show(answer: () => Promise<TrafficPreview> = () => Promise.resolve(preview)) {
+function show(answer: () => Promise<TrafficPreview> = () => Promise.resolve(preview), change: Partial<State> = {}) {
   const client = new FakeClient();
   client.writes.mockImplementation(answer);
   const onApply = jest.fn(() => Promise.resolve(true));
   const { container } = renderWith(
     client,
-    <Traffic lane="main" level="12/s" shape={{}} disabled={false} busy={false} onApply={onApply} />
+    <Traffic
+      lane="main"
+      level="12/s"
+      state={state({ phase: 'stopped', concurrency: { target: '12/s', actual: 0 }, ...change })}
+      disabled={false}
+      busy={false}
+      onApply={onApply}
+    />
   );
   return { client, onApply, container };
 }
@@ -76,6 +83,48 @@ it('shows what a shape would be before it is applied', async () => {
   expect(onApply).toHaveBeenCalledWith({ shape: { preset: 'prefix', groups: 600 } });
 });
 
+it('has arrivals and a ramp at a rate, by keyboard alone', async () => {
+  const { client, onApply } = show();
+  for (let i = 0; i < 6; i++) {
+    await userEvent.tab(); // past the shape and the settings of its texts
+  }
+  expect(screen.getByRole('radio', { name: 'Poisson' })).toHaveFocus();
+  await userEvent.keyboard('{ArrowRight}');
+  await userEvent.clear(field('Burstiness'));
+  await userEvent.keyboard('0.5');
+  field('Ramp from').focus();
+  await userEvent.keyboard('2');
+  expect(screen.getByText('Needed for a ramp')).toBeInTheDocument();
+  await userEvent.tab();
+  await userEvent.keyboard('600{Enter}');
+  const change = {
+    burstiness: 0.5,
+    arrivals: 'gamma',
+    concurrency: '12/s',
+    ramp: { from: '2/s', seconds: 600 },
+  };
+  expect(onApply).toHaveBeenCalledWith(change);
+  expect(client.writes).not.toHaveBeenCalled();
+});
+
+it('previews the trace that runs', async () => {
+  const { client } = show(undefined, { shape: { ...state().shape, traffic: 'trace t.jsonl' } });
+  expect(screen.getByText('trace t.jsonl')).toBeInTheDocument();
+  expect(screen.queryByRole('combobox', { name: 'Shape' })).not.toBeInTheDocument();
+  expect(screen.queryByRole('radio')).not.toBeInTheDocument();
+  await screen.findByRole('region', { name: 'Preview of the traffic' });
+  expect(client.writes).toHaveBeenCalledWith('POST', '/traffic/preview?lane=main', { concurrency: '12/s' });
+});
+
+it('shows the refusal of a preview at its field', async () => {
+  const message = 'shape.prefix_tokens: 5000 is not allowed: at most 4096 tokens together';
+  show(() => Promise.reject(new Problem(422, message, 'shape.prefix_tokens')));
+  await choose(/^Prefix/);
+  await userEvent.type(field('Shared prefix'), '5000');
+  expect(await screen.findByRole('alert')).toHaveTextContent(message); // the field's own
+  expect(screen.queryByText('No preview')).not.toBeInTheDocument();
+});
+
 it('refuses a number where it is entered, and asks for no preview of it', async () => {
   const { client } = show();
   await choose(/^Agent/);
@@ -89,8 +138,17 @@ it('refuses a number where it is entered, and asks for no preview of it', async 
 });
 
 it('says why there is no preview', async () => {
-  const message = 'the workload runs, and a preview would disturb its measurement; stop it first';
-  show(() => Promise.reject(new Problem(409, message)));
+  const message = 'lane: "main" does not exist';
+  show(() => Promise.reject(new Problem(404, message)));
+  expect(screen.getByText(/^Recorded conversations depend/)).toBeInTheDocument();
   await choose(/^Batch/);
   expect(await screen.findByText(message)).toBeInTheDocument();
+});
+
+it('asks for none while the workload runs', async () => {
+  const { client } = show(undefined, { phase: 'running' });
+  await choose(/^Batch/);
+  expect(screen.getByText(/^No preview while the workload runs/)).toBeInTheDocument();
+  await act(() => new Promise((resolve) => setTimeout(resolve, SETTLED)));
+  expect(client.writes).not.toHaveBeenCalled();
 });

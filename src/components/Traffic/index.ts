@@ -1,2 +1,2 @@
-export { isOfShape, isRecorded } from './model';
+export { arrivals, fieldOf, shapeField } from './model';
 export { Traffic } from './Traffic';

@@ -6,7 +6,7 @@ import { Checkbox, Combobox, Field as Framed, IconButton, Input } from '@grafana
 import type { SimulationProfile, Speculation } from '../../client';
 import { speculationName } from '../../lib/names';
 import { COLUMN, rangeInput, stylesOf } from '../../lib/styles';
-import { fields, stopsWith, valueText, type Field, type FieldName, type Group, type NumberField } from './fields';
+import { fieldsOf, stopsWith, valueText, type Field, type FieldName, type Group, type NumberField } from './fields';
 import type { Question } from './useQuestion';
 
 interface FieldsProps {
@@ -31,7 +31,7 @@ export const Fields = memo(function Fields({ question, refused, onChange }: Fiel
       {groups.map(({ group, title }) => (
         <fieldset key={group} className={styles.group}>
           <legend>{title}</legend>
-          {fields
+          {fieldsOf(question.values, question.trace)
             .filter((field) => field.group === group)
             .map((field) => (
               <Row
@@ -91,7 +91,7 @@ function Row(props: RowProps) {
 }
 
 function beforeText(field: Field, before: string): string {
-  return field.kind === 'choice' ? speculationText(before) : valueText(field, before);
+  return field.kind === 'choice' && !field.options ? speculationText(before) : valueText(field, before);
 }
 
 function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: string }) {
@@ -112,11 +112,14 @@ function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: 
         <Framed noMargin invalid={Boolean(error)} error={error}>
           <Combobox
             id={id}
-            options={profile.speculations.map(({ speculation, calibrated }) => ({
-              value: speculation as string,
-              label: speculationText(speculation),
-              description: calibrated ? undefined : 'not calibrated',
-            }))}
+            options={
+              field.options ??
+              profile.speculations.map(({ speculation, calibrated }) => ({
+                value: speculation as string,
+                label: speculationText(speculation),
+                description: calibrated ? undefined : 'not calibrated',
+              }))
+            }
             value={value}
             onChange={(option) => onChange(field.name, option.value)}
           />

@@ -29,12 +29,14 @@ export const FiguresTable = memo(function FiguresTable({ series, levels, modes }
   );
 });
 
-function Cell({ series: { figure, values }, mode, level }: { series: Series; mode: Mode; level: Level }) {
+function Cell({ series: { figure, values, overloads }, mode, level }: { series: Series; mode: Mode; level: Level }) {
   const styles = useStyles();
   const atLevel = values.filter(({ concurrency }) => concurrency === level);
+  const simulated = find(atLevel, 'simulated', mode);
+  const isOverloaded = overloads.some((one) => one.concurrency === level && one.mode === mode);
   return (
     <div className={styles.cell}>
-      <Figure figure={figure} value={find(atLevel, 'simulated', mode)} />
+      {simulated || !isOverloaded ? <Figure figure={figure} value={simulated} /> : 'overloaded'}
       {(['recorded', 'measured'] as const).map((source) => {
         const value = find(atLevel, source, mode);
         return (

@@ -1,7 +1,14 @@
-import { type SimulationLimit, type SimulationRequest, type WorkloadSettingName, workloadSettings } from '../../client';
+import {
+  shapes,
+  type SimulationLimit,
+  type SimulationRequest,
+  type WorkloadSettingName,
+  workloadSettings,
+} from '../../client';
+import { arrivals, shapeField } from '../../components/Traffic';
 import { number } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
-import { kindOf, levelOf, valueOf, type Level, type LevelKind } from '../../lib/level';
+import { kindOf, levelOf, rateLimit, valueOf, type Level, type LevelKind } from '../../lib/level';
 import { valueAt, withValue } from '../../lib/path';
 
 /** The group of a field. */
@@ -37,9 +44,11 @@ interface SwitchField extends Common {
   on: boolean;
 }
 
-/** The kind of speculation, of those that a profile offers. */
+/** One of several values. */
 interface ChoiceField extends Common {
   kind: 'choice';
+  /** Without them, the kinds of speculation that the profile offers. */
+  options?: Array<{ value: string; label: string; description?: string }>;
 }
 
 /** A field of the form. */
@@ -64,6 +73,27 @@ function workload<Name extends string>(name: Name, setting: WorkloadSettingName,
   return ['workload' as const, name, label, stops, { path: setting as string, unit, words, ...more }] as const;
 }
 
+/** A number of a shape; 0 leaves that of the preset. */
+function ofShape<Name extends `shape_${string}`>(name: Name, stops: number[]) {
+  const number = name.slice('shape_'.length) as Parameters<typeof shapeField>[0];
+  const { label, unit, path } = shapeField(number);
+  return {
+    ...amount('workload', name, label, [0, ...stops], { path, unit, words: { 0: 'the shape’s own' } }),
+    whole: number !== 'zipf',
+  };
+}
+
+/** What from, to and every are for rates, where the preset has conversations, and the other way round. */
+const usualLevels: Record<LevelKind, { from: string; to: string; every: string }> = {
+  conversations: { from: '60', to: '180', every: '20' },
+  rate: { from: '1', to: '4', every: '1' },
+};
+
+const loads = [
+  { value: 'conversations', label: 'Conversations', description: 'As many are in progress' },
+  { value: 'rate', label: 'Rate', description: 'As many begin in a second, whatever the cluster does' },
+];
+
 const LEVELS = [10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 240, 280, 320, 360, 480, 600];
 const TURNS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20];
 
@@ -79,6 +109,29 @@ const table = [
     { unit: 'tokens' }
   ),
   { kind: 'choice', name: 'speculation', label: 'Speculation', group: 'cluster', path: 'speculation' },
+  {
+    kind: 'switch',
+    name: 'trace',
+    label: 'The trace of the load generator',
+    group: 'workload',
+    path: 'trace',
+    on: true,
+  },
+  {
+    kind: 'choice',
+    name: 'shape',
+    label: 'Shape',
+    group: 'workload',
+    path: 'shape.preset',
+    options: Object.entries(shapes).map(([value, { label, description }]) => ({ value, label, description })),
+  },
+  ofShape('shape_groups', [8, 64, 256, 600, 1000, 4000]),
+  ofShape('shape_prefix_tokens', [500, 1000, 2000, 4000, 8000, 16_000]),
+  ofShape('shape_suffix_tokens', [30, 100, 250, 500, 1000, 2000]),
+  ofShape('shape_answer_tokens', [50, 100, 200, 400, 800]),
+  ofShape('shape_zipf', [0.5, 0.8, 1, 1.2, 1.5]),
+  ofShape('shape_turns', [1, 2, 5, 10, 20, 50]),
+  ofShape('shape_context_tokens', [8000, 16_000, 32_000, 64_000, 128_000]),
   count(...workload('openings', 'openings', [1, 3, 10, 30, 100, 300, 1000, 0])),
   count(
     ...workload('opening_tokens', 'opening_tokens', [0, 500, 1000, 2000, 4000, 8000, 16_000, 32_000], {
@@ -92,6 +145,9 @@ const table = [
   amount(...workload('question_tokens', 'question_tokens.mean', [5, 12, 25, 50, 100, 250, 500, 1000])),
   amount(...workload('think_time', 'think_time', [0, 1, 2, 5, 10, 20, 30, 60])),
   amount(...workload('start_rate', 'start_rate', [1, 2, 5, 10, 20, 50, 100])),
+  { kind: 'choice', name: 'arrivals', label: 'Arrivals', group: 'workload', path: 'arrivals', options: arrivals },
+  amount(...workload('burstiness', 'burstiness', [0.1, 0.25, 0.5, 1, 2, 4])),
+  count(...workload('max_inflight', 'max_inflight', [50, 100, 200, 500, 1000, 2000])),
   amount('router', 'overlap_weight', 'Overlap weight', [0, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10]),
   amount('router', 'temperature', 'Temperature', [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 2]),
   amount(
@@ -123,9 +179,17 @@ const table = [
     path: 'router_assume_kv_reuse',
     on: false,
   },
-  count('computed', 'from', 'Concurrency from', LEVELS, { path: 'levels' }),
-  count('computed', 'to', 'Concurrency to', LEVELS, { path: 'levels' }),
-  count('computed', 'every', 'Step', [5, 10, 20, 40, 60, 100], { path: 'levels' }),
+  {
+    kind: 'choice',
+    name: 'load',
+    label: 'Kind of load',
+    group: 'computed',
+    path: 'levels',
+    options: loads,
+  },
+  amount('computed', 'from', 'From', LEVELS, { path: 'levels' }),
+  amount('computed', 'to', 'To', LEVELS, { path: 'levels' }),
+  amount('computed', 'every', 'Step', [5, 10, 20, 40, 60, 100], { path: 'levels' }),
   count('computed', 'seeds', 'Runs per point', [1, 2, 3, 4, 6, 8, 12]),
 ] as const;
 
@@ -138,6 +202,50 @@ export const fields: readonly Field[] = table;
 /** What stands in the fields: numbers as text, switches as true or false. */
 export type Values = Record<FieldName, string>;
 
+const ofTexts: FieldName[] = [
+  'openings',
+  'opening_tokens',
+  'turns_min',
+  'turns_max',
+  'answer_tokens',
+  'max_tokens',
+  'question_tokens',
+];
+const levels: FieldName[] = ['from', 'to', 'every'];
+const RATES = [0.5, 1, 2, 3, 4, 6, 8, 12, 16, 20, 30, 50];
+
+/** Returns the fields that have an effect on a question. Only with a trace, there is one to choose. */
+export function fieldsOf(values: Values, trace: string | undefined): Field[] {
+  const isTrace = trace !== undefined && values.trace === 'true';
+  const isRate = values.load === 'rate';
+  const shape = values.shape as keyof typeof shapes;
+  return fields
+    .filter(({ name, path }) => {
+      switch (name) {
+        case 'trace':
+          return trace !== undefined;
+        case 'shape':
+          return !isTrace;
+        case 'arrivals':
+          return isRate && !isTrace;
+        case 'burstiness':
+          return isRate && !isTrace && values.arrivals === 'gamma';
+        case 'max_inflight':
+          return isRate;
+        case 'start_rate':
+          return !isRate;
+      }
+      if (path.startsWith('shape.')) {
+        return !isTrace && shapes[shape]?.numbers.some((number) => path === `shape.${number}`);
+      }
+      return !ofTexts.includes(name) || (!isTrace && shape === 'recorded');
+    })
+    .map((field) => (field.name === 'trace' ? { ...field, label: `The load generator’s ${trace}` } : field))
+    .map((field) =>
+      isRate && field.kind === 'number' && levels.includes(field.name) ? { ...field, stops: RATES, unit: '/s' } : field
+    );
+}
+
 /** Returns the field that a problem of the API concerns. */
 export function fieldOf(path: string | undefined): FieldName | undefined {
   return path === undefined
@@ -149,26 +257,39 @@ export function fieldOf(path: string | undefined): FieldName | undefined {
 export function valuesOf(request: SimulationRequest): Values {
   const levels = (request.levels ?? []).map(valueOf);
   const values = fields.map((field) => {
-    const value = valueAt(request, field.path);
-    return [field.name, String((field.kind === 'switch' ? value === field.on : value) ?? '')];
+    const value = valueAt(request, field.path) ?? (field.path.startsWith('shape.') ? 0 : '');
+    return [field.name, String(field.kind === 'switch' ? value === field.on : value)];
   });
   return {
     ...(Object.fromEntries(values) as Values),
+    load: kindOf(request.levels?.[0] ?? 0),
     from: String(levels[0] ?? ''),
     to: String(levels.at(-1) ?? ''),
     every: String(levels.length > 1 ? levels[1] - levels[0] : 10),
   };
 }
 
-/** Returns the request of a base, which has every field, with the changed values. The values must be valid. */
-export function requestOf(base: SimulationRequest, values: Values): SimulationRequest {
+/** Returns the values of a preset for a kind of load: of its own kind its levels, else usual ones. */
+export function atLoad(values: Values, load: string | null): Values {
+  const usual = load === 'rate' || load === 'conversations' ? usualLevels[load] : {};
+  return load === values.load ? values : { ...values, ...usual };
+}
+
+/**
+ * Returns the request of a base, which has every field, with the changed values of the fields that have an effect. The
+ * values must be valid.
+ */
+export function requestOf(base: SimulationRequest, values: Values, trace: string | undefined): SimulationRequest {
   const before = valuesOf(base);
-  const same = (['from', 'to', 'every'] as const).every((name) => values[name] === before[name]);
+  const same = (['load', ...levels] as const).every((name) => values[name] === before[name]);
   let request = base;
-  for (const field of fields) {
-    request = withValue(request, field.path, read(field, values[field.name]));
+  for (const field of fieldsOf(values, trace)) {
+    const value = read(field, values[field.name]);
+    if (value !== 0 || !field.path.startsWith('shape.')) {
+      request = withValue(request, field.path, value);
+    }
   }
-  return { ...request, levels: same ? base.levels : levelsOf(values, kindOf(base.levels?.[0] ?? 0)) };
+  return { ...request, levels: same ? base.levels : levelsOf(values, values.load as LevelKind) };
 }
 
 function read(field: Field, text: string): number | boolean | string {
@@ -187,8 +308,11 @@ function levelsOf({ from, to, every }: Values, kind: LevelKind): Level[] {
   const first = Number(from);
   const last = Number(to);
   const step = Number(every);
-  const levels = Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => first + i * step);
-  return (levels.at(-1) === last ? levels : [...levels, last]).map((value) => levelOf(kind, value));
+  const all = Array.from({ length: Math.floor((last - first) / step + 1e-9) + 1 }, (_, i) =>
+    levelOf(kind, first + i * step)
+  );
+  const end = levelOf(kind, last);
+  return all.at(-1) === end ? all : [...all, end];
 }
 
 /** The limits of the values. */
@@ -198,13 +322,16 @@ interface Bounds {
   maxLevels: number;
   /** The kinds of speculation that the profile offers. */
   speculations: string[];
+  /** The load generator's trace. */
+  trace?: string;
 }
 
 /** Errors by field. */
-export function check(values: Values, { limits, maxLevels, speculations }: Bounds): Partial<Values> {
+export function check(values: Values, bounds: Bounds): Partial<Values> {
+  const { maxLevels, trace } = bounds;
   const errors: Partial<Values> = {};
-  for (const field of fields) {
-    const error = wrong(field, values[field.name], limits, speculations);
+  for (const field of fieldsOf(values, trace)) {
+    const error = wrong(field, values[field.name], bounds, values.load === 'rate');
     if (error) {
       errors[field.name] = error;
     }
@@ -223,20 +350,21 @@ export function check(values: Values, { limits, maxLevels, speculations }: Bound
   return errors;
 }
 
-function wrong(
-  field: Field,
-  text: string,
-  limits: Bounds['limits'],
-  speculations: Bounds['speculations']
-): string | undefined {
+function wrong(field: Field, text: string, { limits, speculations }: Bounds, isRate: boolean): string | undefined {
   switch (field.kind) {
     case 'switch':
       return undefined;
     case 'choice':
-      return speculations.includes(text) ? undefined : 'Not available in this profile';
+      return (field.options?.map(({ value }) => value) ?? speculations).includes(text)
+        ? undefined
+        : `Not available${field.options ? '' : ' in this profile'}`;
     case 'number': {
-      const limit = field.name === 'every' ? { ...limits.levels, min: 1 } : limits[field.path];
-      return (field.whole ? wholeNumber : decimalNumber)(text, limit ?? { min: 0, max: Number.MAX_SAFE_INTEGER });
+      if (levels.includes(field.name)) {
+        const step = field.name === 'every' ? { ...limits.levels, min: 1 } : limits.levels;
+        return isRate ? decimalNumber(text, rateLimit) : wholeNumber(text, step);
+      }
+      const limit = limits[field.path] ?? { min: 0, max: Number.MAX_SAFE_INTEGER };
+      return (field.whole ? wholeNumber : decimalNumber)(text, limit);
     }
   }
 }
@@ -244,7 +372,8 @@ function wrong(
 /** Formats a value for readers: "one each", "12 tokens", "on". */
 export function valueText(field: Field, text: string): string {
   if (field.kind !== 'number') {
-    return field.kind === 'switch' ? (text === 'true' ? 'on' : 'off') : text;
+    const option = field.kind === 'choice' && field.options?.find(({ value }) => value === text);
+    return field.kind === 'switch' ? (text === 'true' ? 'on' : 'off') : option ? option.label : text;
   }
   const value = Number(text);
   if (text.trim() === '' || !Number.isFinite(value)) {

@@ -29,7 +29,7 @@ import { fieldOf } from './fields';
 import { HoldsUpTo } from './HoldsUpTo';
 import { Presets } from './Presets';
 import { Progress } from './Progress';
-import { baselinesToCompare, modesOf, seriesOf, type Beside } from './series';
+import { baselinesToCompare, modesOf, overloadWords, seriesOf, type Beside } from './series';
 import { useQuestion, type Asked } from './useQuestion';
 import { useSimulation, type Simulating } from './useSimulation';
 import { Why } from './Why';
@@ -175,7 +175,10 @@ function Answered({ question, simulating }: { question: SimulatedProps['question
         {has && isEarlier && <p>The figures below are from the previous question.</p>}
         {series && has ? (
           <>
-            {!isEarlier && answer.phase === 'done' && <HoldsUpTo series={series} modes={modes} slo={slo} />}
+            {!isEarlier && answer.phase === 'done' && (
+              <HoldsUpTo series={series} levels={levels} modes={modes} slo={slo} />
+            )}
+            <Overloaded words={overloadWords(series[0], modes)} />
             {isTable ? (
               <FiguresTable series={series} levels={levels} modes={modes} />
             ) : (
@@ -215,6 +218,15 @@ function Answered({ question, simulating }: { question: SimulatedProps['question
       )}
     </div>
   );
+}
+
+/** Names the rates that a mode does not keep up with. */
+function Overloaded({ words }: { words: string[] }) {
+  return words.length > 0 ? (
+    <Alert severity="warning" title={words.join(' ')} bottomSpacing={1}>
+      The queue grows without end there. Latencies would say how long the simulation took, and are left out.
+    </Alert>
+  ) : null;
 }
 
 const TABLE = 'table';

@@ -6,7 +6,7 @@ import { check, fields, requestOf, stopsWith, valuesOf, valueText, type Field, t
 import { defaults, done, list, profile } from './fixtures';
 import { errorText } from './Presets';
 import { keyOf, questionOf } from './useQuestion';
-import { baselinesToCompare, draw, holdsUpTo, seriesOf } from './series';
+import { baselinesToCompare, draw, holdsUpTo, overloadWords, seriesOf } from './series';
 
 const slo = { ttft: 0.6, tpot: 0.06 };
 const ask = (query: string) => questionOf(new URLSearchParams(query), list);
@@ -34,6 +34,26 @@ describe('a question', () => {
 
   it('ends with the last level, also where no step leads to it', () => {
     expect(ask('from=60&to=100&every=30')?.request?.levels).toEqual([60, 90, 100]);
+  });
+
+  it('takes a rate with its arrivals, and a shape in place of texts', () => {
+    const query = 'load=rate&to=2&every=0.5&arrivals=gamma&burstiness=0.5&shape=prefix&shape_groups=600&openings=-1';
+    const question = ask(query);
+    expect(question?.request).toEqual({
+      ...defaults,
+      levels: ['1/s', '1.5/s', '2/s'],
+      arrivals: 'gamma',
+      burstiness: 0.5,
+      shape: { preset: 'prefix', groups: 600 },
+    });
+    expect(ask('load=rate&from=0.001')?.errors).toEqual({ from: 'A number from 0.01 to 10000' });
+  });
+
+  it('takes the trace of the load generator, where it has one', () => {
+    expect(ask('trace=true')?.request?.trace).toBe(false);
+    const traced = { ...list, trace: 'trace t.jsonl' };
+    const question = questionOf(new URLSearchParams('trace=true&shape=chat&load=rate&arrivals=gamma'), traced);
+    expect(question?.request).toMatchObject({ trace: true, shape: { preset: 'recorded' }, arrivals: 'poisson' });
   });
 
   it('is not requested while a value is invalid, and names it', () => {
@@ -68,10 +88,10 @@ describe('a question', () => {
 
 describe('the fields', () => {
   it('convert from a request and back', () => {
-    expect(requestOf(defaults, valuesOf(defaults))).toEqual(defaults);
+    expect(requestOf(defaults, valuesOf(defaults), undefined)).toEqual(defaults);
     const rates = { ...defaults, levels: ['2/s', '4/s'] };
-    expect(requestOf(rates, valuesOf(rates))).toEqual(rates);
-    expect(requestOf(rates, { ...valuesOf(rates), to: '5' }).levels).toEqual(['2/s', '4/s', '5/s']);
+    expect(requestOf(rates, valuesOf(rates), undefined)).toEqual(rates);
+    expect(requestOf(rates, { ...valuesOf(rates), to: '5' }, undefined).levels).toEqual(['2/s', '4/s', '5/s']);
     const limits = { limits: list.limits, maxLevels: 40, speculations: ['not_recorded' as const] };
     expect(check(valuesOf(defaults), limits)).toEqual({});
   });
@@ -142,6 +162,19 @@ describe('the series', () => {
     expect(holdsUpTo(ttft, 'simulated', 'round_robin')).toBe(0);
     expect(holdsUpTo(ttft, 'recorded', 'kv')).toBe(60);
     expect(holdsUpTo(ttft, 'recorded', 'round_robin')).toBeUndefined();
+  });
+
+  it('hold below a rate that a mode does not keep up with', () => {
+    const rates = done.points.map((point) => ({
+      ...point,
+      concurrency: `${Number(point.concurrency) / 20}/s`,
+      ...(point.concurrency === 100 && point.mode === 'kv' ? { overloaded: true, figures: {} } : {}),
+    }));
+    const [first] = seriesOf({ ...done, points: rates }, {}, slo);
+    expect(holdsUpTo(first, 'simulated', 'kv')).toBe('4/s');
+    expect(overloadWords(first, ['round_robin', 'kv'])).toEqual(['KV-aware does not keep up with 5/s.']);
+    const all = seriesOf({ ...done, points: rates.filter(({ overloaded }) => overloaded) }, {}, slo);
+    expect(holdsUpTo(all[0], 'simulated', 'kv')).toBe(0);
   });
 
   it('are drawn by kind, and cut where one grows too large', () => {

@@ -12,7 +12,7 @@ import type {
 import { THIS_TARGET } from '../../components/Comparison/model';
 import type { ChartBand, ChartLine, Drawing } from '../../components/Chart';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
-import { axisOf, compareLevels, isWithin, valueOf, type Level } from '../../lib/level';
+import { axisOf, compareLevels, isBelow, isWithin, levelText, valueOf, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
@@ -58,6 +58,13 @@ export interface Value {
 export interface Series {
   figure: FigureInfo;
   values: Value[];
+  overloads: Overload[];
+}
+
+/** A simulated rate that a mode does not keep up with. Its latencies would say how long the simulation took. */
+export interface Overload {
+  mode: Mode;
+  concurrency: Level;
 }
 
 /** The values that simulated ones are compared with, where they match. */
@@ -83,13 +90,14 @@ export function seriesOf(result: SimulationResult, beside: Beside, slo: Settings
     recorded: newest(beside.recorded?.rows.filter(fits) ?? []),
     measured: newest(beside.measured?.rows.filter(fits) ?? []),
   };
+  const overloads = result.points.filter(({ overloaded }) => overloaded);
   return figures.map((figure) => {
     const level = (value: number) => figure.slo && sloLevel(value, slo?.[figure.slo]);
     const values = [
       ...result.points.flatMap((point) => simulated(point, figure.key)),
       ...(['recorded', 'measured'] as const).flatMap((source) => baselineValues(rows[source], source, figure)),
     ];
-    return { figure, values: values.map((value) => ({ ...value, slo: level(value.value) })) };
+    return { figure, values: values.map((value) => ({ ...value, slo: level(value.value) })), overloads };
   });
 }
 
@@ -164,12 +172,24 @@ export function draw({ figure, values }: Series, levels: Level[], slo: Settings[
 
 /**
  * Returns the highest level such that it and every lower one of a source and mode meet the objective. It is 0 where the
- * lowest misses it, and undefined without values.
+ * lowest misses it or is overloaded, and undefined without values.
  */
-export function holdsUpTo({ values }: Series, source: Source, mode: Mode): Level | undefined {
+export function holdsUpTo({ values, overloads }: Series, source: Source, mode: Mode): Level | undefined {
   const own = values.filter((value) => value.source === source && value.mode === mode && value.slo !== undefined);
-  const missed = own.findIndex(({ slo }) => slo === 'missed');
-  return own.length === 0 ? undefined : missed === 0 ? 0 : own.at(missed < 0 ? -1 : missed - 1)?.concurrency;
+  const limits = [
+    ...own.filter(({ slo }) => slo === 'missed'),
+    ...overloads.filter((one) => source === 'simulated' && one.mode === mode),
+  ];
+  const met = own.filter(({ concurrency }) => limits.every((limit) => isBelow(concurrency, limit.concurrency)));
+  return own.length + limits.length === 0 ? undefined : (met.at(-1)?.concurrency ?? 0);
+}
+
+/** Says which modes do not keep up with which rates: "Round-robin does not keep up with 4/s and 8/s". */
+export function overloadWords({ overloads }: Series, modes: Mode[]): string[] {
+  return modes.flatMap((mode) => {
+    const rates = overloads.filter((one) => one.mode === mode).map(({ concurrency }) => levelText(concurrency));
+    return rates.length > 0 ? [`${modeName(mode)} does not keep up with ${rates.join(' and ')}.`] : [];
+  });
 }
 
 /** Returns the modes of a result in the order of display. The reference mode is first. */

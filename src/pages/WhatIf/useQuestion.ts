@@ -3,7 +3,7 @@ import { useSearchParams } from 'react-router-dom';
 
 import type { SimulationList, SimulationPreset, SimulationProfile, SimulationRequest } from '../../client';
 import { useStable } from '../../lib/useStable';
-import { check, fields, requestOf, valuesOf, type Field, type FieldName, type Values } from './fields';
+import { atLoad, check, fields, requestOf, valuesOf, type Field, type FieldName, type Values } from './fields';
 
 /** The question in the page's address, and its setters. */
 export interface Asked {
@@ -57,6 +57,8 @@ export function useQuestion(list: SimulationList | undefined): Asked {
 export interface Question {
   profile: SimulationProfile;
   preset?: SimulationPreset;
+  /** The load generator's trace. */
+  trace?: string;
   /** The preset's values of the fields. */
   before: Values;
   /** The values of the fields. */
@@ -83,7 +85,7 @@ export function questionOf(params: URLSearchParams, list: SimulationList): Quest
   }
   const preset = profile.presets.find(({ name }) => name === params.get(PRESET)) ?? profile.presets[0];
   const base: SimulationRequest = { ...profile.defaults, ...preset?.request };
-  const before = valuesOf(base);
+  const before = atLoad(valuesOf(base), params.get('load'));
   const given = fields.flatMap(({ name }) => (params.has(name) ? [[name, params.get(name) ?? ''] as const] : []));
   const values: Values = { ...before, ...Object.fromEntries(given) };
   const changed = fields.map(({ name }) => name).filter((name) => values[name] !== before[name]);
@@ -91,9 +93,11 @@ export function questionOf(params: URLSearchParams, list: SimulationList): Quest
     limits: list.limits,
     maxLevels: list.max_levels,
     speculations: profile.speculations.map(({ speculation }) => speculation),
+    trace: list.trace,
   });
   const right = Object.keys(errors).length === 0;
-  return { profile, preset, before, values, changed, errors, request: right ? requestOf(base, values) : undefined };
+  const request = right ? requestOf(base, values, list.trace) : undefined;
+  return { profile, preset, before, values, changed, errors, trace: list.trace, request };
 }
 
 /** Returns a request as a text that is the same for the same question. */

@@ -104,7 +104,8 @@ const besidesShadow = `
 Reads NVIDIA Dynamo's request trace (DYN_REQUEST_TRACE=1 DYN_REQUEST_TRACE_SINKS=file) or JSON lines
 in Mooncake's format (timestamp in ms, input_length, output_length, hash_ids), plain or gzipped. Reports
 what the caches would have held and how evenly requests would have been spread; it does not predict
-latency. It also takes --output for report files (.json, .csv, .md, .html).
+latency. It also takes --output for report files (.json, .csv, .md, .html), and in place of files the
+flags of a run that say what it sends.
 
 Exit codes: 0 success; 1 the file could not be read completely or a report could not be written;
 2 invalid configuration, nothing was read.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -8,11 +9,11 @@ import (
 
 // Shadow is the request of the command shadow. A field that was not given and has no default is 0 or empty.
 type Shadow struct {
-	File         []string      `arg:"" form:"path" help:"Trace files, or patterns such as 'trace.*.jsonl.gz', in the format of Dynamo, Mooncake, Bailian, WEKA or AIPerf's sessions; may be gzipped. Several files are one trace."`
+	File         []string      `arg:"" optional:"" form:"path" help:"Trace files, or patterns such as 'trace.*.jsonl.gz', in the format of Dynamo, Mooncake, Bailian, WEKA or AIPerf's sessions; may be gzipped. Several files are one trace. Without files, it is the traffic that a run with the same --shape or --trace, --rate or --concurrency, --arrivals and --duration (10m) would send."`
 	Workers      int           `min:"1" max:"1024" placeholder:"N" help:"Number of workers. Default: the workers named in the trace, of which those that never overlap in time count as one; then the real router's choices are reported, too."`
 	Blocks       int           `min:"1" max:"268435456" placeholder:"N" help:"KV cache size of one worker in blocks (Dynamo's total_blocks). This or --tokens is required."`
 	Tokens       int           `min:"1" max:"1000000000000" placeholder:"N" help:"KV cache size of one worker in tokens."`
-	BlockTokens  int           `min:"1" max:"65536" placeholder:"N" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace; 512 in Mooncake's format and 16 in Bailian's if that fits."`
+	BlockTokens  int           `min:"1" max:"65536" placeholder:"N" help:"Tokens per block in a trace that does not include it, and of the traffic of a run (16). Default: inferred from the trace; 512 in Mooncake's format and 16 in Bailian's if that fits."`
 	TimeUnit     string        `oneof:"s ms us ns" help:"Unit of the timestamps in a trace that is not Dynamo's. Default: inferred from the trace; ms in Mooncake's format and s in Bailian's unless that is doubtful."`
 	Answers      string        `oneof:"inferred found forgotten" help:"Whether later turns find the cached blocks of answers. Default: inferred from the hits in the trace, else found."`
 	FirstToken   time.Duration `default:"500ms" min:"0s" max:"1h" help:"Assumed time to first token if the trace has no times."`
@@ -23,11 +24,18 @@ type Shadow struct {
 	Format       string        `default:"md" oneof:"md json csv html" help:"Report format on standard output."`
 }
 
-// check requires the size of the caches, which no trace contains.
-func (s *Shadow) check() error {
+// checkShadow requires traffic of one kind, and the size of the caches, which no trace contains.
+func (c *Config) checkShadow() error {
+	s := c.Shadow
 	switch {
 	case s == nil:
 		return nil
+	case len(s.File) == 0 && !c.Planned():
+		return api.Require("file", "trace files, or the traffic of a run (--shape or --trace)")
+	case len(s.File) > 0 && c.Planned():
+		return api.Refuse("file", strings.Join(s.File, ", "), "no file beside --shape and --trace")
+	case len(c.Rate.Steps()) > 0:
+		return api.Refuse("rate", c.Rate, "one rate, or a ramp such as 2/s..20/s/10m")
 	case s.Blocks == 0 && s.Tokens == 0:
 		return api.Require("blocks",
 			"the KV cache size of one worker in blocks (--blocks) or tokens (--tokens); traces do not include it")

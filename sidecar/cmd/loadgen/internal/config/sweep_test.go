@@ -173,7 +173,7 @@ func TestHelpOfCommands(t *testing.T) {
 			name := "  --" + f.flag.Name
 			switch {
 			case f.flag.Value.Flag == nil: // an argument
-				name = "  <" + f.flag.Name + ">"
+				name = "<" + f.flag.Name + ">"
 			case f.flag.Negated || f.flag.Tag.Negatable != "":
 				name = "  --[no-]" + f.flag.Name
 			}
