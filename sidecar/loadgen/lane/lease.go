@@ -430,7 +430,11 @@ func (l *Lane) openingWith(d workload.Draw, s workload.Settings, texts *corpus.C
 	case l.opts.Plan != nil:
 		return l.opts.Plan.Opening(d.Number)
 	case !s.TrafficShape.Recorded():
-		return d.Number // what conversations share is not known
+		plan, err := s.ShapePlan(d.Seed, l.opts.Client.Recognized().ContextTokens)
+		if err != nil { // the settings were checked before the server reported a smaller context
+			return d.Number
+		}
+		return plan.Opening(d.Number)
 	}
 	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, s, texts)
 }

@@ -144,3 +144,22 @@ func TestCapacityByRate(t *testing.T) {
 		assert.Regexp(t, `^KV-aware sustains [\d.]+/s within the SLOs \(.*/s to .*/s\)\.`, s.Words[0])
 	}, poisson, oneWorker)
 }
+
+// A prefix that an earlier conversation of the span has sent is no warm cache, also where a shape has it.
+func TestSharedPrefixesOfAShapeAreNotWarm(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		q := api.SweepRequest{
+			Kind: api.SweepCapacity, By: new(api.CapacityByRate), Levels: []api.Level{api.AtRate(1.2), api.AtRate(2)},
+			Resolution: new(.5), Seconds: new(60.), MaxSeconds: new(400.), Modes: []api.ModeState{{Mode: api.ModeKV}},
+		}
+		s := b.done(b.begun(q).ID)
+		require.NotEmpty(t, s.Spans)
+		for i := range s.Spans {
+			assert.Empty(t, s.Spans[i].Spoiled)
+		}
+	}, poisson, oneWorker, func(b *booth) {
+		b.workload.TrafficShape = api.TrafficShape{
+			Preset: api.ShapePrefix, Groups: 20, PrefixTokens: 6000, SuffixTokens: 100, AnswerTokens: 100,
+		}
+	})
+}
