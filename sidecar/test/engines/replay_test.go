@@ -154,8 +154,8 @@ func replays(t *testing.T, bin, url, path string) {
 
 	f := r.Fidelity
 	require.NotNil(t, f.TheoreticalHitRatio)
-	figure.Report(t, "%s: %d turns, sent %.2f ms after their times (p50); input %.1f %% and output %.1f %% of the trace's "+
-		"tokens; hit rate %.1f %%, unlimited %.1f %%, simulated %.1f %%", t.Name(), r.Turns.OK, 1000*r.Late.P50,
+	figure.Report(t, "%s: %d turns, sent %.2f ms after their times (p50); input %.1f %% and output %.1f %% of the "+
+		"trace's tokens; hit rate %.1f %%, unlimited %.1f %%, simulated %.1f %%", t.Name(), r.Turns.OK, 1000*r.Late.P50,
 		100**f.Input, 100**f.Output, 100**r.KVHitRatio.Value, 100**f.TheoreticalHitRatio, computed)
 	assert.Zero(t, r.Turns.Failed)
 	assert.InDelta(t, 1, *f.Input, .01)
