@@ -204,8 +204,9 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 
 // checkTraffic refuses settings that the level or the traffic ignores, unless a stronger source sets those.
 func (l *loader) checkTraffic(command Command, explicit map[*kong.Value]bool, c *Config) error {
-	given := func(name string) int {
-		if f := l.byName[name]; explicit[f.flag.Value] && !f.flag.Target.IsZero() {
+	given := func(name string) int { // a value that is the default anyway is no contradiction
+		f := l.byName[name]
+		if explicit[f.flag.Value] && !f.flag.Target.IsZero() && format(f.flag.Target) != f.flag.Default {
 			return strength(l.from[name])
 		}
 		return 0

@@ -36,7 +36,7 @@ func TestSweepRequests(t *testing.T) {
 			Command: Trial,
 			Request: api.SweepRequest{Kind: api.SweepTrial, Levels: api.LevelsOf(80), SLO: &api.SLO{TTFT: .6, TPOT: .05}},
 		}},
-		{"sweep --concurrency=120 --levels=60,120 --levels=180 --modes=kv/eagle3 --repeats=2 --warm-up=0s --span=5m " +
+		{"sweep --levels=60,120 --levels=180 --modes=kv/eagle3 --repeats=2 --warm-up=0s --span=5m " +
 			"--snapshots=1 --order=mode_after_mode", nil, Sweep{Command: Levels, Request: api.SweepRequest{
 			Kind: api.SweepLevels, Levels: api.LevelsOf(60, 120, 180), Modes: []api.ModeState{eagle},
 			Repeats: new(2), WarmUp: new(0.),
