@@ -39,7 +39,8 @@ func connect(t *testing.T, l *inmem.Listener, kind, publishers string) *peer {
 	p.writes(greeting)
 	body := append([]byte("\x05READY\x0bSocket-Type\x00\x00\x00"), byte(len(kind)))
 	body = append(body, kind...)
-	ready := "\x05READY\x0bSocket-Type\x00\x00\x00" + string(rune(len(publishers))) + publishers + "\x08Identity\x00\x00\x00\x00"
+	ready := "\x05READY\x0bSocket-Type\x00\x00\x00" + string(rune(len(publishers))) + publishers +
+		"\x08Identity\x00\x00\x00\x00"
 	p.reads("04" + hex.EncodeToString([]byte{byte(len(ready))}) + hex.EncodeToString([]byte(ready)))
 	p.writes("04" + hex.EncodeToString([]byte{byte(len(body))}) + hex.EncodeToString(body))
 	return p

@@ -18,8 +18,7 @@ type member struct {
 // medium is the medium of all blocks: they are never offloaded.
 const medium = "GPU"
 
-// group has the members of later versions of vLLM, by which a model with several kinds of attention tells its caches
-// apart.
+// group is the number of the cache in a model with several kinds of attention. Events that are lists do not have it.
 var group = member{"group_idx", 0, true}
 
 func stored(r *sim.Request, first, end, blockTokens int) []member {
