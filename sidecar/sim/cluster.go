@@ -28,6 +28,8 @@ type Options struct {
 	ForgetAnswers bool
 
 	Restart time.Duration // duration of a change of mode or speculation
+
+	Caches CacheObserver // receives the changes of the workers' caches; nil disables it
 }
 
 // DefaultOptions returns Dynamo's defaults under kv, on the deployment as recorded. A change of mode takes 5 s.
@@ -315,6 +317,17 @@ func (c *Cluster) LoseWorker(id WorkerID, away time.Duration) error {
 	w.lose(max(c.clock.now+away, c.readyAt))
 	c.fail(ErrWorkerLost, func(j *Job) bool { return j.worker == w })
 	return nil
+}
+
+// ClearCache empties the cache of a worker, numbered from 0. It returns false and changes nothing while requests use
+// blocks of it.
+func (c *Cluster) ClearCache(worker int) bool {
+	cache := c.workers[worker].cache
+	if cache.active() > 0 {
+		return false
+	}
+	cache.clear()
+	return true
 }
 
 // fail ends the affected jobs with an error, in the order in which they were submitted.

@@ -401,6 +401,9 @@ func assertConsistent(t *testing.T, c *Cluster) {
 			}
 		}
 		held += w.cache.registered()
+		if m, ok := c.options.Caches.(*mirror); ok {
+			require.Equal(t, w.cache.registered(), m.blocks(w.index), "blocks by the observer's calls")
+		}
 		require.LessOrEqual(t, len(w.running), c.profile.MaxSequences)
 
 		blocks := map[blockID]bool{}
@@ -441,6 +444,60 @@ func members(w workers) (n int) {
 	return n
 }
 
+// mirror is a [CacheObserver] that counts what the caches hold, by worker and hash: in texts of other lengths, hashes
+// occur behind several blocks.
+type mirror struct {
+	t    *testing.T
+	held []map[BlockHash]int
+}
+
+func newMirror(t *testing.T, workers int) *mirror {
+	m := &mirror{t: t, held: make([]map[BlockHash]int, workers)}
+	for i := range workers {
+		m.Cleared(i)
+	}
+	return m
+}
+
+func (m *mirror) Stored(worker int, r *Request, first, end int) {
+	require.Less(m.t, first, end)
+	require.True(m.t, first == 0 || m.held[worker][r.Blocks[first-1]] > 0, "the block before is held")
+	for _, hash := range r.Blocks[first:end] {
+		m.held[worker][hash]++
+	}
+}
+
+func (m *mirror) Removed(worker int, blocks []BlockHash) {
+	for _, hash := range blocks {
+		m.held[worker][hash]--
+		require.GreaterOrEqual(m.t, m.held[worker][hash], 0, "removed without being stored")
+	}
+}
+
+func (m *mirror) Cleared(worker int) { m.held[worker] = map[BlockHash]int{} }
+
+func (m *mirror) blocks(worker int) (n int) {
+	for _, count := range m.held[worker] {
+		n += count
+	}
+	return n
+}
+
+func TestClearCacheRefusesWhileInUse(t *testing.T) {
+	p := steady()
+	m := newMirror(t, p.Workers)
+	c := start(t, p, func(o *Options) { o.Caches = m })
+	r, _ := send(t, c, 3, text{1, 640})
+	c.Advance(c.Now() + 100*time.Millisecond)
+	used := r.decision.Worker().index
+	assert.False(t, c.ClearCache(used))
+	drain(c)
+	assert.Equal(t, 20, m.blocks(used))
+	assert.True(t, c.ClearCache(used))
+	assert.Zero(t, m.blocks(used))
+	assertConsistent(t, c)
+}
+
 // call is an action that calls a function.
 type call func()
 
@@ -451,7 +508,10 @@ func (f call) run() { f() }
 func chaos(t *testing.T, seed uint64) uint64 {
 	p := H200()
 	p.KV.Blocks, p.MaxSequences, p.MaxBatchedTokens = 150, 8, 512
-	c := start(t, p, func(o *Options) { o.Seed, o.Temperature = seed, .3 })
+	c := start(t, p, func(o *Options) {
+		o.Seed, o.Temperature = seed, .3
+		o.Caches = newMirror(t, p.Workers)
+	})
 	rng := rand.New(rand.NewPCG(seed, 1))
 	trace := fnv.New64a()
 	for i := range 1500 {

@@ -41,6 +41,9 @@ type Request struct {
 	// answer's blocks make its reuse possible.
 	Blocks []BlockHash
 
+	// Tokens are the ids of the prompt and of the answer behind it. Only a [CacheObserver] reads them.
+	Tokens []uint32
+
 	Reason   FinishReason // reported at the end of the answer
 	Instance WorkerID     // the worker that must serve the request; 0 leaves the choice to the router
 }
@@ -87,6 +90,18 @@ type Observer interface {
 	Tokens(at time.Duration, n int)
 	// Finished is called once, last, after success and failure.
 	Finished(Report)
+}
+
+// CacheObserver receives the changes of the workers' caches in the order of time, as an engine publishes them. It is
+// called from within the methods of [Cluster], which it must not call. Workers are numbered from 0.
+type CacheObserver interface {
+	// Stored is called when a worker's cache holds the blocks of a request from first up to end, without end, which it
+	// did not hold before.
+	Stored(worker int, r *Request, first, end int)
+	// Removed is called when a worker has evicted blocks. The slice is valid during the call.
+	Removed(worker int, blocks []BlockHash)
+	// Cleared is called when a worker's cache is empty: cleared, or lost with the worker.
+	Cleared(worker int)
 }
 
 // Report describes a request: its times, tokens and outcome.

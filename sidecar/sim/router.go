@@ -181,6 +181,15 @@ func (r *router) path(hashes []BlockHash) []blockID {
 	return path
 }
 
+// hashes returns the hashes of blocks.
+func (r *router) hashes(ids []blockID) []BlockHash {
+	all := make([]BlockHash, len(ids))
+	for i, id := range ids {
+		all[i] = BlockHash(r.tree.nodes[id].key)
+	}
+	return all
+}
+
 // forget releases the ids of a path. Ids that caches or other requests refer to stay valid.
 func (r *router) forget(path []blockID) {
 	if len(path) > 0 {

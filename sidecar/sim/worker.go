@@ -327,10 +327,17 @@ func (w *worker) decode(j *Job) int {
 // register registers the full blocks of a job's first tokens.
 func (w *worker) register(j *Job, tokens int) {
 	full := min(tokens/w.cluster.profile.KV.BlockTokens, len(j.path))
-	if ids := j.path[j.shared:max(full, j.shared)]; len(ids) > 0 {
-		j.last = w.cache.register(j.last, ids)
-		j.shared += len(ids)
-		j.private -= len(ids)
+	ids := j.path[j.shared:max(full, j.shared)]
+	if len(ids) == 0 {
+		return
+	}
+	before := w.cache.registered()
+	j.last = w.cache.register(j.last, ids)
+	j.shared += len(ids)
+	j.private -= len(ids)
+	// Behind a new block, all blocks are new.
+	if added := w.cache.registered() - before; added > 0 && w.cluster.options.Caches != nil {
+		w.cluster.options.Caches.Stored(w.index, &j.request, j.shared-added, j.shared)
 	}
 }
 
@@ -395,12 +402,18 @@ func (w *worker) stored(ids []blockID) {
 func (w *worker) removed(ids []blockID) {
 	w.counters.RemovedEvents++
 	w.counters.RemovedBlocks += int64(len(ids))
+	if observer := w.cluster.options.Caches; observer != nil {
+		observer.Removed(w.index, w.cluster.router.hashes(ids))
+	}
 	w.cluster.router.removed(w.index, ids)
 }
 
 // cleared counts the cache's event and passes it to the router.
 func (w *worker) cleared() {
 	w.counters.ClearedEvents++
+	if observer := w.cluster.options.Caches; observer != nil {
+		observer.Cleared(w.index)
+	}
 	w.cluster.router.cleared(w.index)
 }
 

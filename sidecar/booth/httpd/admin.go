@@ -262,6 +262,9 @@ func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) (int, any, er
 		return 0, nil, err
 	}
 	s.faults.set(f)
+	for _, w := range s.workers {
+		w.faults.set(f)
+	}
 	s.log.Info("injecting faults",
 		"http_500", f.HTTP500, "http_429", f.HTTP429, "stall", f.Stall, "disconnect", f.Disconnect)
 	return http.StatusOK, f, nil

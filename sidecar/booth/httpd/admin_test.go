@@ -84,7 +84,7 @@ func TestModeChangeRestartsCluster(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"mode":"round_robin","speculation":"draft"}`, string(kept))
 
-		all, err := events(running.Body)
+		all, err := readEvents(running.Body)
 		require.NoError(t, err)
 		assertStreamError(t, all, http.StatusServiceUnavailable)
 		for _, path := range []string{"/health", "/live", "/v1/models", "/metrics", "/v1/chat/completions"} {
@@ -255,7 +255,7 @@ func TestLostWorkerFailsItsStreams(t *testing.T) {
 		assert.False(t, s.WorkerStates[0].Ready)
 		assert.InDelta(t, .5, s.WorkerStates[0].ReadyIn, .3)
 
-		all, err := events(running.Body)
+		all, err := readEvents(running.Body)
 		require.NoError(t, err)
 		assertStreamError(t, all, http.StatusInternalServerError)
 		assert.Contains(t, all[len(all)-1].data, sim.ErrWorkerLost.Error())
@@ -283,7 +283,7 @@ func TestInjectedFaults(t *testing.T) {
 
 		put(`{"disconnect":1}`)
 		for _, tokens := range []int{900, 2} {
-			all, err := events(b.chat(ask("x", tokens, "")).Body)
+			all, err := readEvents(b.chat(ask("x", tokens, "")).Body)
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			assert.NotEmpty(t, all)
 			assert.LessOrEqual(t, len(all), maxWhole)
@@ -299,7 +299,7 @@ func TestInjectedFaults(t *testing.T) {
 		put(`{}`)
 		b.complete(ask("x", 5, ""))
 		go b.Close() // ends the stalled stream
-		all, err := events(io.MultiReader(bytes.NewReader(first), stalled.Body))
+		all, err := readEvents(io.MultiReader(bytes.NewReader(first), stalled.Body))
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(all), maxWhole+1)
 		assertStreamError(t, all, http.StatusServiceUnavailable)
@@ -327,7 +327,7 @@ func TestCloseEndsStreams(t *testing.T) {
 		b := open(t, func(o *Options) { o.Speed = 1 })
 		res := b.chat(ask("x", 900, ""))
 		go b.Close()
-		all, err := events(res.Body)
+		all, err := readEvents(res.Body)
 		require.NoError(t, err)
 		assertStreamError(t, all, http.StatusServiceUnavailable)
 		b.Close() // a second call has no effect

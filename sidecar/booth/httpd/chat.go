@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -25,20 +26,23 @@ var (
 // chat serves /v1/chat/completions of the frontend.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	q, err := readChat(w, r, true)
-	s.complete(w, r, q, err)
-}
-
-// complete answers a chat request, or reports why it could not be read.
-func (s *Server) complete(w http.ResponseWriter, r *http.Request, q *chatRequest, err error) {
 	if err != nil {
 		s.explain(err).write(w)
 		return
 	}
+	s.complete(w, r, q, nil)
+}
+
+// complete answers a request that the frontend has received, or the given worker.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, q *chatRequest, worker *engine) {
 	meter := s.metrics.Begin(q.Stream)
 	kind := kindInternal // if serve panics because the connection is aborted
 	defer func() { meter.Ended(kind) }()
-	e := &exchange{
-		server: s, request: q, stream: newStream(meter), id: newID(), received: time.Now(), fault: s.faults.draw(),
+	e := &exchange{server: s, worker: worker, request: q, stream: newStream(meter), id: q.newID(), received: time.Now()}
+	if worker == nil {
+		e.fault = s.faults.draw()
+	} else {
+		e.fault = worker.faults.draw()
 	}
 	requestID := idOf(r, e.id)
 	w.Header().Set("X-Request-Id", requestID)
@@ -54,12 +58,18 @@ func idOf(r *http.Request, otherwise string) string {
 	return otherwise
 }
 
-// newID returns a random id in Dynamo's format.
-func newID() string { return "chatcmpl-" + uuid.NewString() }
+// newID returns a random id of an answer, as Dynamo and the engines give it.
+func (q *chatRequest) newID() string {
+	if q.plain() {
+		return "cmpl-" + uuid.NewString()
+	}
+	return "chatcmpl-" + uuid.NewString()
+}
 
 // exchange is a request with its answer.
 type exchange struct {
 	server   *Server
+	worker   *engine // that has received the request; nil for the frontend
 	request  *chatRequest
 	stream   *stream
 	id       string // id of the answer
@@ -106,6 +116,12 @@ func (e *exchange) serve(ctx context.Context, requestID string) (kind string) {
 		return kindCancelled
 	}
 	p := e.server.explain(err)
+	if e.worker != nil {
+		if lost(err) {
+			panic(http.ErrAbortHandler) // net/http aborts the connection
+		}
+		p = e.worker.problem(p)
+	}
 	e.out.fail(p)
 	return p.kind
 }
@@ -125,7 +141,7 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 		return nil, p
 	}
 	messages := q.conversation()
-	parts, total := s.prompts.encode(messages)
+	parts, total := q.encode(s.prompts, messages)
 	e.stream.meter.Tokenized()
 	room := profile.KV.Tokens() - total
 	if room < 1 {
@@ -143,6 +159,9 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 		ID: requestID, PromptTokens: total, OutputTokens: len(e.answer.Tokens), Reason: e.answer.Reason,
 		Instance: instance,
 		Blocks:   sim.HashBlocks(profile.KV.BlockTokens, append(parts, e.answer.Tokens)...),
+	}
+	if s.options.Events != nil {
+		request.Tokens = slices.Concat(append(parts, e.answer.Tokens)...)
 	}
 	var job *sim.Job
 	var err error
@@ -185,6 +204,9 @@ func (e *exchange) follow(ctx context.Context) error {
 func (e *exchange) end(r sim.Report) error {
 	if e.out.end(r) != nil {
 		return errGone
+	}
+	if e.request.plain() {
+		return nil
 	}
 	// The answer is part of the next turn's history.
 	e.server.prompts.message(sim.Message{Role: "assistant", Content: e.text()})
@@ -307,8 +329,12 @@ func (s *streaming) begin() {
 	h := s.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
-	model, worker := s.server.options.Cluster.Profile.Model, s.stream.routed().Worker().Worker
-	s.writer = newChunks(s.id, model, s.received.Unix(), worker, s.request.wants("worker_id"))
+	var worker []byte
+	if s.request.wants("worker_id") {
+		worker = workerMember(s.stream.routed().Worker().Worker)
+	}
+	model := s.server.options.Cluster.Profile.Model
+	s.writer = newChunks(s.id, model, s.received.Unix(), s.request.plain(), worker)
 }
 
 func (s *streaming) routed() error {
@@ -394,15 +420,19 @@ func (u *unary) end(r sim.Report) error {
 	if u.request.wants("worker_id") {
 		worker = workerMember(d.Worker().Worker)
 	}
-	content := []byte("null")
-	if text := u.exchange.text(); text != "" {
-		content = quoted(text)
+	text, object := u.exchange.text(), "text_completion"
+	content := fmt.Appendf(nil, `"text":%s`, quoted(text))
+	if !u.request.plain() {
+		object, content = "chat.completion", []byte("null")
+		if text != "" {
+			content = quoted(text)
+		}
+		content = fmt.Appendf(nil, `"message":{"content":%s,"refusal":null,"role":"assistant"}`, content)
 	}
-	const choice = `{"id":%s,"choices":[{"index":0,"message":{"content":%s,"refusal":null,"role":"assistant"},` +
-		`"finish_reason":%s,"logprobs":null}],`
+	const choice = `{"id":%s,"choices":[{"index":0,%s,"finish_reason":%s,"logprobs":null}],`
 	body := fmt.Appendf(nil, choice, quoted(u.id), content, quoted(string(r.Reason)))
-	body = fmt.Appendf(body, `"created":%d,"model":%s,"object":"chat.completion","usage":`,
-		u.received.Unix(), quoted(u.request.Model))
+	body = fmt.Appendf(body, `"created":%d,"model":%s,"object":"%s","usage":`,
+		u.received.Unix(), quoted(u.request.Model), object)
 	body = appendUsage(body, r, metrics.ReportsCachedTokens(u.server.options.Engine))
 	body = append(appendNVExt(body, worker, u.timing(r)), '}')
 	u.w.Header().Set("Content-Type", "application/json")

@@ -26,12 +26,12 @@ func TestChunksHaveDynamosShape(t *testing.T) {
 		file, err := os.Open("testdata/stream.txt")
 		require.NoError(t, err)
 		defer file.Close()
-		dynamos, err := events(file)
+		dynamos, err := readEvents(file)
 		require.NoError(t, err)
 		b := open(t, nil)
 		res := b.chat(ask("word", 40, `,"annotations":["token_ids"]`))
 		assert.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
-		ours, err := events(res.Body)
+		ours, err := readEvents(res.Body)
 		require.NoError(t, err)
 
 		require.Equal(t, "token_ids", ours[0].name)
@@ -213,7 +213,7 @@ func TestDisconnectedClientCancelsRequest(t *testing.T) {
 			go func() {
 				defer close(gone)
 				if res, err := b.client.Do(req); err == nil {
-					_, _ = events(res.Body)
+					_, _ = readEvents(res.Body)
 					res.Body.Close()
 				}
 			}()

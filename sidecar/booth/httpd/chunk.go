@@ -40,22 +40,34 @@ func completeCharacters(text []byte) int {
 
 // chunks writes the chunks of one stream. Their common parts are prepared once.
 type chunks struct {
-	head    []byte // beginning of a chunk, up to the delta's first member
-	tail    []byte // rest of a chunk from the end of the delta, with finish reason null
+	head    []byte // beginning of a chunk, up to the first member of the delta, or to the text
+	key     string // name of the member with the text
+	role    string // member of the first delta; empty without deltas
+	end     string // what follows a choice's text
+	tail    []byte // rest of a chunk, with finish reason null
 	common  []byte // members created, model and object
 	worker  []byte // member nvext.worker_id, nil if not requested
 	started bool   // a chunk was written
 }
 
-func newChunks(id, model string, created int64, worker sim.WorkerID, withWorker bool) *chunks {
+// newChunks returns the writer of a chat's chunks, or if plain, of those of a completion. worker is the member
+// nvext.worker_id, nil if not requested.
+func newChunks(id, model string, created int64, plain bool, worker []byte) *chunks {
 	c := &chunks{
-		head:   fmt.Appendf(nil, `data: {"id":%s,"choices":[{"index":0,"delta":{`, quoted(id)),
-		common: fmt.Appendf(nil, `"created":%d,"model":%s,"object":"chat.completion.chunk"`, created, quoted(model)),
+		head:   fmt.Appendf(nil, `data: {"id":%s,"choices":[{"index":0,`, quoted(id)),
+		key:    `"text":`,
+		worker: worker,
 	}
-	c.tail = fmt.Appendf(nil, `},"finish_reason":null,"logprobs":null}],%s`, c.common)
-	if withWorker {
-		c.worker = workerMember(worker)
+	object := "text_completion"
+	if !plain {
+		object = "chat.completion.chunk"
+		c.head = append(c.head, `"delta":{`...)
+		c.key = `"content":`
+		c.role = `,"role":"assistant"`
+		c.end = "}"
 	}
+	c.common = fmt.Appendf(nil, `"created":%d,"model":%s,"object":"%s"`, created, quoted(model), object)
+	c.tail = fmt.Appendf(nil, `%s,"finish_reason":null,"logprobs":null}],%s`, c.end, c.common)
 	c.tail = append(appendNVExt(c.tail, c.worker, nil), "}\n\n"...)
 	return c
 }
@@ -81,10 +93,10 @@ func appendNVExt(to, worker, timing []byte) []byte {
 
 // text appends a chunk of text.
 func (c *chunks) text(to, text []byte) []byte {
-	to = append(append(to, c.head...), `"content":`...)
+	to = append(append(to, c.head...), c.key...)
 	to = appendString(to, text)
 	if !c.started {
-		to = append(to, `,"role":"assistant"`...)
+		to = append(to, c.role...)
 		c.started = true
 	}
 	return append(to, c.tail...)
@@ -93,7 +105,10 @@ func (c *chunks) text(to, text []byte) []byte {
 // finish appends the chunk with the finish reason. timing is the member nvext.timing, nil if not requested.
 func (c *chunks) finish(to []byte, reason sim.FinishReason, timing []byte) []byte {
 	to = append(to, c.head...)
-	to = fmt.Appendf(to, `},"finish_reason":%s,"logprobs":null}],%s`, quoted(string(reason)), c.common)
+	if c.end == "" {
+		to = append(append(to, c.key...), `""`...)
+	}
+	to = fmt.Appendf(to, `%s,"finish_reason":%s,"logprobs":null}],%s`, c.end, quoted(string(reason)), c.common)
 	to = appendNVExt(to, c.worker, timing)
 	return append(to, "}\n\n"...)
 }

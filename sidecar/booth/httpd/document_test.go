@@ -33,7 +33,7 @@ func TestDocumentHasCurrentTables(t *testing.T) {
 		text := string(data)
 		for name, table := range map[string]string{
 			"endpoints": endpointsTable(t), "fields": fieldsTable(fields), "extensions": fieldsTable(extensions),
-			"differences": differencesTable(t), "metrics": metricsTable(t),
+			"differences": differencesTable(t), "metrics": metricsTable(t), "engine": engineTable(t),
 		} {
 			begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->\n"
 			before, rest, ok := strings.Cut(text, begin)
@@ -57,6 +57,21 @@ func endpointsTable(t *testing.T) string {
 	for _, e := range newServer(t, nil).endpoints() {
 		methods := strings.Join(slices.Sorted(maps.Keys(e.methods)), ", ")
 		fmt.Fprintf(&b, "| `%s %s` | %s |\n", methods, strings.Replace(e.path, "...}", "}", 1), e.description)
+	}
+	return b.String()
+}
+
+// engineTable lists the paths of a worker's port.
+func engineTable(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString("| call | engines | purpose |\n|---|---|---|\n")
+	for _, c := range newServer(t, nil).workers[0].calls() {
+		engines := "all"
+		if c.engines != nil {
+			engines = strings.Join(c.engines, ", ")
+		}
+		verbs := strings.Join(slices.Sorted(maps.Keys(c.methods)), ", ")
+		fmt.Fprintf(&b, "| `%s %s` | %s | %s |\n", verbs, c.path, engines, c.description)
 	}
 	return b.String()
 }

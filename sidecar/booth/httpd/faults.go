@@ -92,7 +92,7 @@ func (f fault) breaks(chunks []int, delivered int, ended bool) (last []int, brok
 	return chunks[:left], ended || delivered+left == f.after
 }
 
-// injector draws faults. It is safe for concurrent use.
+// injector draws faults: for each number of requests the same ones with the same seed. It is safe for concurrent use.
 type injector struct {
 	mu     sync.Mutex
 	rng    *rand.Rand

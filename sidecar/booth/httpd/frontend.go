@@ -2,17 +2,14 @@ package httpd
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"kvbooth/sidecar/sim"
 )
 
-// endpoint is a path of the frontend's port. docs/simulated-api.md lists the endpoints, which a test checks.
+// endpoint is a path of a port. docs/simulated-api.md lists the endpoints, which a test checks.
 type endpoint struct {
 	path        string
 	methods     methods
@@ -46,10 +43,10 @@ func (s *Server) endpoints() []endpoint {
 	}, s.admin()...)
 }
 
-// routes returns the handler of the frontend's port.
-func (s *Server) routes() http.Handler {
+// routes returns the handler of a port with the given endpoints.
+func (s *Server) routes(endpoints []endpoint) http.Handler {
 	mux := http.NewServeMux()
-	for _, e := range s.endpoints() {
+	for _, e := range endpoints {
 		var h http.Handler = e.methods
 		if e.wrap != nil {
 			h = e.wrap(h)
@@ -205,56 +202,4 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 		})
 	}
 	writeJSON(w, http.StatusOK, h)
-}
-
-// WorkerHeader is a response header of every worker's port. Its value is the worker's host and port.
-const WorkerHeader = "X-Worker"
-
-// Worker returns the handler of the port of one worker, numbered from 0: its metrics, and the paths of an engine that a
-// router other than Dynamo's requires. A request there goes to this worker. Unlike Dynamo, an engine ignores fields
-// that it does not know.
-func (s *Server) Worker(i int) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metrics.Worker(i))
-	mux.Handle("POST /v1/chat/completions", s.up(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q, err := readChat(w, r, false)
-		if err == nil {
-			q.NVExt = &nvext{Instance: new(instanceID(s.snapshot().Workers[i].ID))}
-		}
-		s.complete(w, r, q, err)
-	})))
-	mux.Handle("GET /v1/models", s.up(http.HandlerFunc(s.models)))
-	mux.Handle("GET /health", s.up(http.HandlerFunc(live)))
-	mux.Handle("GET /server_info", s.up(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"served_model_name": s.options.Cluster.Profile.Model})
-	})))
-	mux.Handle("POST /tokenize", s.up(s.answers(s.tokenize)))
-	return s.running(named(mux))
-}
-
-// named sets the header that names the worker.
-func named(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-			w.Header().Set(WorkerHeader, address.String())
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// tokenize returns the ids of a prompt's tokens, as the path of the same name of vLLM does for messages.
-func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	body, err := readBody(w, r, maxChatBody)
-	var q chatRequest
-	if err == nil {
-		err = json.Unmarshal(body, &q)
-	}
-	if err != nil {
-		return 0, nil, unreadable("%v", err)
-	}
-	parts, total := s.prompts.encode(q.conversation())
-	return http.StatusOK, struct {
-		Count  int      `json:"count"`
-		Tokens []uint32 `json:"tokens"`
-	}{total, slices.Concat(parts...)}, nil
 }

@@ -178,8 +178,8 @@ func inOne(ask string) string {
 // event is one server-sent event.
 type event struct{ name, comment, data string }
 
-// events reads a stream to its end. err is nil if the stream ended regularly.
-func events(r io.Reader) (all []event, err error) {
+// readEvents reads a stream to its end. err is nil if the stream ended regularly.
+func readEvents(r io.Reader) (all []event, err error) {
 	lines := bufio.NewReader(r)
 	var e event
 	for {
@@ -244,7 +244,7 @@ type answered struct {
 // complete reads a stream that must be complete.
 func complete(t testing.TB, r io.Reader) (a answered) {
 	t.Helper()
-	all, err := events(r)
+	all, err := readEvents(r)
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
 	require.Equal(t, "[DONE]", all[len(all)-1].data)

@@ -31,6 +31,7 @@ type problem struct {
 	Code    int    `json:"code"` // the status
 
 	kind  string        // error_type in the metrics
+	form  errorForm     // of the document; nil for Dynamo's
 	after time.Duration // wall-clock time until a retry; 0 omits Retry-After
 }
 
@@ -45,6 +46,17 @@ func invalid(format string, args ...any) *problem {
 	return newProblem(http.StatusBadRequest, kindValidation, format, args...)
 }
 
+// errorForm returns the document of a problem.
+type errorForm func(*problem) any
+
+// document returns the problem's document.
+func (p *problem) document() any {
+	if p.form == nil {
+		return p
+	}
+	return p.form(p)
+}
+
 // retryIn sets the time until a retry.
 func (p *problem) retryIn(wait time.Duration) *problem {
 	p.after = max(wait, time.Nanosecond)
@@ -56,12 +68,12 @@ func (p *problem) write(w http.ResponseWriter) {
 	if p.after > 0 {
 		w.Header().Set("Retry-After", retrySeconds(p.after))
 	}
-	writeJSON(w, p.Code, p)
+	writeJSON(w, p.Code, p.document())
 }
 
 // event returns the problem as the last event of a stream.
 func (p *problem) event() []byte {
-	data, err := json.Marshal(p)
+	data, err := json.Marshal(p.document())
 	if err != nil {
 		panic(err) // cannot happen for two strings and a number
 	}

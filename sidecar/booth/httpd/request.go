@@ -54,6 +54,9 @@ type chatRequest struct {
 	RepetitionPenalty *float32 `json:"repetition_penalty"`
 	TopLogprobs       *uint8   `json:"top_logprobs"`
 	Seed              *int64   `json:"seed"`
+
+	// prompt replaces Messages in a request for a completion; nil in one for a chat.
+	prompt *prompt
 }
 
 type streamOptions struct {
@@ -200,6 +203,16 @@ func (c *content) UnmarshalJSON(data []byte) error {
 
 // readChat reads a chat request. A request that cannot be read gives a problem. If strict, so do unknown fields.
 func readChat(w http.ResponseWriter, r *http.Request, strict bool) (*chatRequest, error) {
+	q := new(chatRequest)
+	given, err := readFields(w, r, q)
+	if err != nil {
+		return nil, err
+	}
+	return q, checkFields(given, strict)
+}
+
+// readFields reads a body of JSON into v, and returns its members.
+func readFields(w http.ResponseWriter, r *http.Request, v any) (given map[string]json.RawMessage, err error) {
 	t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if t != "application/json" && !strings.HasSuffix(t, "+json") {
 		return nil, newProblem(http.StatusUnsupportedMediaType, kindValidation,
@@ -209,15 +222,13 @@ func readChat(w http.ResponseWriter, r *http.Request, strict bool) (*chatRequest
 	if err != nil {
 		return nil, err
 	}
-	q := new(chatRequest)
-	if err := json.Unmarshal(body, q); err != nil {
+	if err := json.Unmarshal(body, v); err != nil {
 		return nil, unreadable("%v", err)
 	}
-	var given map[string]json.RawMessage
 	if err := json.Unmarshal(body, &given); err != nil {
 		return nil, unreadable("%v", err)
 	}
-	return q, checkFields(given, strict)
+	return given, nil
 }
 
 // unreadable returns the problem of a body that does not have the expected form. Only the beginning of the message is
@@ -268,7 +279,7 @@ func (q *chatRequest) check(model string) error {
 	if q.Model != model {
 		return newProblem(http.StatusNotFound, kindNotFound, "Model not found")
 	}
-	if len(q.Messages) == 0 {
+	if len(q.Messages) == 0 && !q.plain() {
 		return invalid("Validation: The 'messages' field cannot be empty. At least one message is required.")
 	}
 	for i := range q.Messages {
@@ -402,7 +413,22 @@ func (q *chatRequest) seed(requestID string) uint64 {
 	return h.Sum64()
 }
 
+// plain reports whether the request is one for a completion.
+func (q *chatRequest) plain() bool { return q.prompt != nil }
+
+// encode returns the ids of the prompt, in parts, and their number. The parts are shared and must not be changed.
+func (q *chatRequest) encode(p *prompts, messages []sim.Message) (parts [][]uint32, total int) {
+	if q.plain() {
+		return [][]uint32{q.prompt.ids}, len(q.prompt.ids)
+	}
+	return p.encode(messages)
+}
+
+// conversation returns the messages to answer. A plain prompt is answered like a message.
 func (q *chatRequest) conversation() []sim.Message {
+	if q.plain() {
+		return []sim.Message{{Role: "user", Content: q.prompt.text}}
+	}
 	messages := make([]sim.Message, 0, len(q.Messages)+1)
 	for _, m := range q.Messages {
 		messages = append(messages, sim.Message{Role: m.Role, Content: m.Content.text})

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/httpd/events"
 	"kvbooth/sidecar/booth/httpd/metrics"
 	"kvbooth/sidecar/sim"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	// StateFile keeps mode and speculation across restarts of the process, like the specification of a deployment.
 	// If the file exists, it takes precedence over Cluster. "" disables it.
 	StateFile string
+
+	// Events is the form in which the workers publish the events of their caches; nil: they publish none.
+	Events *events.Format
 
 	// Pods are the workers' pods in the metrics of the GPU exporters; the zero value means DefaultPods.
 	Pods metrics.Pods
@@ -64,11 +68,11 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 
-	clock    *pacer
-	metrics  *metrics.Metrics
-	prompts  *prompts
-	faults   *injector
-	frontend http.Handler
+	clock   *pacer
+	metrics *metrics.Metrics
+	prompts *prompts
+	faults  *injector // of the frontend
+	workers []*engine
 
 	switching sync.Mutex // held while the mode changes
 
@@ -91,22 +95,25 @@ func New(o Options) (*Server, error) {
 	if err := o.restore(); err != nil {
 		return nil, err
 	}
+	o.Pods = cmp.Or(o.Pods, DefaultPods)
+	s := &Server{options: o, log: o.Log, prompts: newPrompts(maxKeptTokens), faults: newInjector(o.Cluster.Seed, o.Faults)}
+	if o.Events != nil {
+		o.Cluster.Caches = cacheEvents{s}
+	}
 	cluster, err := sim.New(o.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	o.Pods = cmp.Or(o.Pods, DefaultPods)
-	s := &Server{
-		options: o, log: o.Log, clock: newPacer(cluster, o.Speed),
-		prompts: newPrompts(maxKeptTokens), faults: newInjector(o.Cluster.Seed, o.Faults),
+	for i := range o.Cluster.Profile.Workers {
+		s.workers = append(s.workers, newEngine(s, i))
 	}
+	s.clock = newPacer(cluster, o.Speed)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.metrics, err = metrics.New(o.Cluster.Profile, o.Engine, o.Pods, s.snapshot); err != nil {
 		return nil, err
 	}
-	s.frontend = s.routes()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.work.Go(func() { s.clock.run(s.ctx) })
 	return s, nil
@@ -123,7 +130,10 @@ func (s *Server) Close() {
 }
 
 // Frontend returns the handler of the frontend's port: Dynamo's paths and /sim/v1.
-func (s *Server) Frontend() http.Handler { return s.frontend }
+func (s *Server) Frontend() http.Handler { return s.routes(s.endpoints()) }
+
+// Control returns the handler of a port that has /sim/v1 alone.
+func (s *Server) Control() http.Handler { return s.routes(s.admin()) }
 
 // GPUs returns the handler of the DCGM exporter beside one worker, numbered from 0.
 func (s *Server) GPUs(i int) http.Handler {

@@ -16,6 +16,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd"
+	"kvbooth/sidecar/booth/httpd/events"
 	"kvbooth/sidecar/booth/httpd/metrics"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
@@ -84,9 +85,15 @@ type clusterCmd struct {
 	simFlags
 	Host       string   `default:"127.0.0.1" placeholder:"IP" help:"IP address to listen on. There is no authentication, so use anything but loopback only in a private network."`
 	Hosts      []string `placeholder:"NAME" help:"Host names, besides loopback, that may be used to switch the mode."`
-	Port       int      `default:"8000" help:"Port of the frontend; 0: a free one."`
+	Port       int      `default:"8000" help:"Port of the frontend, or with --workers-only of /sim/v1; 0: a free one."`
 	WorkerPort int      `default:"8081" help:"Port of the first worker's metrics; the others follow; 0: free ones."`
 	GPUPort    int      `name:"gpu-port" default:"9400" help:"Port of the first worker's GPU metrics; the others follow; 0: free ones."`
+
+	WorkersOnly bool   `help:"Serve the workers alone, as engines for routers other than Dynamo's: their API, their metrics, and the events of their caches."`
+	EventPort   int    `default:"5557" help:"With --workers-only, port of the first worker's events of its cache (ZeroMQ); the others follow; 0: free ones."`
+	ReplayPort  int    `default:"5657" help:"With --workers-only, port at which the first worker replays them; the others follow; 0: free ones."`
+	EventFormat string `default:"maps" enum:"maps,arrays" help:"Form of each event: ${enum}. vLLM publishes maps since 0.24, arrays before; vllm-router ignores arrays."`
+	EventTopic  string `default:"empty" enum:"empty,pod" help:"Topic of the events: ${enum}. pod is kv@IP:PORT@MODEL, as llm-d expects it."`
 
 	OverlapWeight float64       `default:"1" help:"Weight of prefill in the kv router's cost."`
 	Temperature   float64       `default:"0" help:"Sampling temperature of the kv router; 0 always picks the lowest cost."`
@@ -110,6 +117,9 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 	if _, err := netip.ParseAddr(c.Host); err != nil {
 		return api.Refuse("host", fmt.Sprintf("%q", c.Host), "an IP address")
 	}
+	if c.WorkersOnly && c.Engine == "trtllm" {
+		return api.Refuse("engine", `"trtllm"`, "vllm or sglang with --workers-only")
+	}
 	o, err := c.simulation()
 	if err != nil {
 		return err
@@ -117,33 +127,52 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 	o.OverlapWeight, o.Temperature, o.BestPlacement = c.OverlapWeight, c.Temperature, c.BestPlacement
 	o.ForgetAnswers, o.Restart = c.ForgetAnswers, c.Restart
 	o.Router = sim.RouterSwitches(c.Router)
-	server, err := httpd.New(httpd.Options{
+	server, err := httpd.New(c.options(o, stderr))
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	o.Mode, o.Speculation = server.Mode()
+	out := newScreen(stdout, stderr)
+	if c.WorkersOnly {
+		return serveAll(ctx, c.Host, c.engines(server), func(taken []string) {
+			at := newEngineAddresses(taken)
+			for i := range at.workers {
+				server.Locate(i, at.workers[i], at.events[i], at.replays[i])
+			}
+			out.table(c.enginesHeading(o), at.rows(o.Profile), "Press Ctrl-C to stop.")
+		}, server.Close)
+	}
+	endpoints := []endpoint{{flag: "port", port: c.Port, handler: server.Frontend()}}
+	for i := range server.Workers() {
+		endpoints = append(endpoints,
+			endpoint{flag: "worker-port", port: following(c.WorkerPort, i), handler: server.Worker(i)},
+			endpoint{flag: "gpu-port", port: following(c.GPUPort, i), handler: server.GPUs(i)})
+	}
+	up := func(taken []string) {
+		at := addresses{frontend: taken[0]}
+		for i := 1; i < len(taken); i += 2 {
+			at.workers, at.gpus = append(at.workers, taken[i]), append(at.gpus, taken[i+1])
+		}
+		c.announce(out, o, at)
+	}
+	return serveAll(ctx, c.Host, endpoints, up, server.Close)
+}
+
+// options returns the options of the servers of a cluster.
+func (c *clusterCmd) options(o sim.Options, stderr io.Writer) httpd.Options {
+	options := httpd.Options{
 		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Hosts: c.Hosts,
 		Pods: metrics.Pods{Namespace: c.PodNamespace, Name: c.PodName}, Log: newLog(stderr, slog.LevelInfo),
 		Faults: httpd.Faults{
 			HTTP500: c.Fault.HTTP500, HTTP429: c.Fault.HTTP429,
 			Stall: c.Fault.Stall, Disconnect: c.Fault.Disconnect,
 		},
-	})
-	if err != nil {
-		return err
 	}
-	defer server.Close()
-	endpoints := []endpoint{{"port", c.Port, server.Frontend()}}
-	for i := range server.Workers() {
-		endpoints = append(endpoints,
-			endpoint{"worker-port", following(c.WorkerPort, i), server.Worker(i)},
-			endpoint{"gpu-port", following(c.GPUPort, i), server.GPUs(i)})
+	if c.WorkersOnly {
+		options.Events = &events.Format{Arrays: c.EventFormat == "arrays", PodTopic: c.EventTopic == "pod"}
 	}
-	o.Mode, o.Speculation = server.Mode()
-	up := func(taken []string) {
-		at := addresses{frontend: taken[0]}
-		for i := 1; i < len(taken); i += 2 {
-			at.workers, at.gpus = append(at.workers, taken[i]), append(at.gpus, taken[i+1])
-		}
-		c.announce(newScreen(stdout, stderr), o, at)
-	}
-	return serveAll(ctx, c.Host, endpoints, up, server.Close)
+	return options
 }
 
 // following returns the port of the worker with index i, or 0 for a free one.
@@ -164,11 +193,12 @@ func (c *clusterCmd) announce(out *screen, o sim.Options, at addresses) {
 	out.table(c.heading(o), rows, "Press Ctrl-C to stop.")
 }
 
-// endpoint is a handler with its port.
+// endpoint is what is served on a port.
 type endpoint struct {
-	flag    string // flag of the port
-	port    int    // 0 means a free one
-	handler http.Handler
+	flag    string       // flag of the port
+	port    int          // 0 means a free one
+	handler http.Handler // nil with serve
+	serve   func(context.Context, net.Listener) error
 }
 
 // endTimeout is the time for requests in progress to end after the server stops.
@@ -205,6 +235,9 @@ func serveAll(ctx context.Context, host string, endpoints []endpoint, up func(ta
 	defer stopped()
 	for i, s := range endpoints {
 		group.Go(func() error {
+			if s.serve != nil {
+				return s.serve(ctx, listeners[i])
+			}
 			server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
 			return api.Serve(ctx, server, listeners[i], endTimeout)
 		})

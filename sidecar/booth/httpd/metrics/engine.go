@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvbooth/sidecar/sim"
@@ -14,8 +16,8 @@ type engine interface {
 	collect(sink, sim.WorkerStats, sim.WorkerCounters)
 }
 
-// engines maps names to constructors for the engine of a model.
-var engines = map[string]func(model string) engine{"trtllm": newTRTLLM, "vllm": newVLLM, "sglang": newSGLang}
+// engines maps names to constructors for the engine of a deployment.
+var engines = map[string]func(sim.Profile) engine{"trtllm": newTRTLLM, "vllm": newVLLM, "sglang": newSGLang}
 
 // ReportsCachedTokens reports whether an engine returns the number of cached prompt tokens of each request. SGLang
 // with its defaults (without --enable-cache-report) does not, and neither does Dynamo's mock of it, so that usage and
@@ -30,8 +32,8 @@ type trtllm struct {
 	success                          *prometheus.CounterVec
 }
 
-func newTRTLLM(model string) engine {
-	e := &trtllm{labels: prometheus.Labels{"model_name": model, "engine_type": "trtllm"}}
+func newTRTLLM(p sim.Profile) engine {
+	e := &trtllm{labels: prometheus.Labels{"model_name": p.Model, "engine_type": "trtllm"}}
 	s := &e.counted
 	e.queue = s.histogram(e.labels, "trtllm_request_queue_time_seconds",
 		"Time that requests waited before they were scheduled, in seconds", engineRequestBounds)
@@ -87,13 +89,15 @@ func (e *trtllm) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 
 // vllm implements vLLM, which counts times as soon as they are known.
 type vllm struct {
-	labels                             prometheus.Labels
-	counted                            set
-	queue, first, interToken, endToEnd prometheus.Histogram
+	labels                                       prometheus.Labels
+	counted                                      set
+	queue, first, interToken, perToken, endToEnd prometheus.Histogram
+	success                                      *prometheus.CounterVec
+	blockTokens                                  int
 }
 
-func newVLLM(model string) engine {
-	e := &vllm{labels: prometheus.Labels{"model_name": model, "engine": "0"}}
+func newVLLM(p sim.Profile) engine {
+	e := &vllm{labels: prometheus.Labels{"model_name": p.Model, "engine": "0"}, blockTokens: p.KV.BlockTokens}
 	s := &e.counted
 	e.queue = s.histogram(e.labels, "vllm:request_queue_time_seconds",
 		"Histogram of time spent in WAITING phase for request.", engineRequestBounds)
@@ -101,6 +105,10 @@ func newVLLM(model string) engine {
 		"Histogram of time to first token in seconds.", engineFirstTokenBounds)
 	e.interToken = s.histogram(e.labels, "vllm:inter_token_latency_seconds",
 		"Histogram of inter-token latency in seconds.", engineTokenBounds)
+	e.perToken = s.histogram(e.labels, "vllm:request_time_per_output_token_seconds",
+		"Histogram of time_per_output_token_seconds per request.", engineTokenBounds)
+	e.success = s.counters(e.labels, "vllm:request_success_total",
+		"Count of successfully processed requests.", "finished_reason")
 	e.endToEnd = s.histogram(e.labels, "vllm:e2e_request_latency_seconds",
 		"Histogram of e2e request latency in seconds.", engineRequestBounds)
 	return e
@@ -113,11 +121,22 @@ func (e *vllm) step(gap float64, _ int) { e.interToken.Observe(gap) }
 
 func (e *vllm) finished(l workerTiming) {
 	e.queue.Observe(l.queued.Seconds())
+	e.success.WithLabelValues(string(l.reason)).Inc()
+	if l.outputTokens > 1 {
+		e.perToken.Observe(l.perOutputToken().Seconds())
+	}
 	e.endToEnd.Observe(l.total.Seconds())
 }
 
 func (e *vllm) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 	out.all(e.counted)
+	cache := prometheus.Labels{
+		"engine": "0", "block_size": strconv.Itoa(e.blockTokens), "num_gpu_blocks": strconv.Itoa(s.TotalBlocks),
+		"enable_prefix_caching": "True",
+	}
+	out.gauge(cache, "vllm:cache_config_info", "Information of the LLMEngine CacheConfig", 1)
+	out.counter(e.labels, "vllm:prompt_tokens_total", "Number of prefill tokens processed.", n.PromptTokens)
+	out.counter(e.labels, "vllm:generation_tokens_total", "Number of generation tokens processed.", n.OutputTokens)
 	out.counter(e.labels, "vllm:prefix_cache_queries_total", "Prefix cache queries, in tokens.", n.PromptTokens)
 	out.counter(e.labels, "vllm:prefix_cache_hits_total", "Prefix cache hits, in tokens.", n.CachedTokens)
 	out.gauge(e.labels, "vllm:kv_cache_usage_perc",
@@ -141,17 +160,21 @@ func (e *vllm) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 type sglang struct {
 	labels, ranks                      prometheus.Labels // ranks for gauges, labels for the others
 	counted                            set
-	requests                           prometheus.Counter
+	requests, generated                prometheus.Counter
 	queue, first, interToken, endToEnd prometheus.Histogram
+	blockTokens                        int
 	prefilled                          bool // hitRate is valid
 	hitRate                            float64
 }
 
-func newSGLang(model string) engine {
-	e := &sglang{labels: prometheus.Labels{"model_name": model, "engine_type": "sglang"}}
+func newSGLang(p sim.Profile) engine {
+	e := &sglang{
+		labels: prometheus.Labels{"model_name": p.Model, "engine_type": "sglang"}, blockTokens: p.KV.BlockTokens,
+	}
 	e.ranks = with(e.labels, "tp_rank", "0", "pp_rank", "0", "moe_ep_rank", "0")
 	s := &e.counted
 	e.requests = s.counter(e.labels, "sglang:num_requests_total", "Number of requests processed.")
+	e.generated = s.counter(e.labels, "sglang:generation_tokens_total", "Number of generation tokens processed.")
 	e.queue = s.histogram(e.ranks, "sglang:queue_time_seconds",
 		"Histogram of queueing time in seconds.", sglangQueueBounds)
 	e.first = s.histogram(e.labels, "sglang:time_to_first_token_seconds",
@@ -178,6 +201,7 @@ func (e *sglang) step(gap float64, tokens int) {
 
 func (e *sglang) finished(l workerTiming) {
 	e.requests.Inc()
+	e.generated.Add(float64(l.outputTokens))
 	e.endToEnd.Observe(l.total.Seconds())
 }
 
@@ -189,6 +213,9 @@ func (e *sglang) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 	out.gauge(e.ranks, "sglang:num_running_reqs", "The number of running requests.", float64(s.Running))
 	out.gauge(e.ranks, "sglang:num_queue_reqs", "The number of queued requests.", float64(s.Waiting))
 	out.gauge(e.ranks, "sglang:token_usage", "The token usage.", s.CacheUse())
+	used, most := float64(s.ActiveBlocks*e.blockTokens), float64(s.TotalBlocks*e.blockTokens)
+	out.gauge(e.ranks, "sglang:num_used_tokens", "The number of used tokens.", used)
+	out.gauge(e.ranks, "sglang:max_total_num_tokens", "Maximum total number of tokens in the KV cache pool.", most)
 	if e.prefilled {
 		out.gauge(e.ranks, "sglang:cache_hit_rate", "Cache hit rate.", e.hitRate)
 	}

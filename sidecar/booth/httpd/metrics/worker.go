@@ -24,7 +24,7 @@ type worker struct {
 
 func newWorker(p sim.Profile, kind string, id sim.WorkerID, base sim.WorkerCounters) *worker {
 	w := &worker{
-		model: p.Model, id: uint64(id), base: base, engine: engines[kind](p.Model),
+		model: p.Model, id: uint64(id), base: base, engine: engines[kind](p),
 		out: time.Duration(p.Frontend.Out * float64(time.Millisecond)),
 	}
 	w.duration = w.counted.histogram(w.endpoint(), "dynamo_component_request_duration_seconds",
@@ -77,7 +77,8 @@ func (w *worker) counts(s sim.WorkerStats) sim.WorkerCounters {
 	return sim.WorkerCounters{
 		Arrived: s.Arrived - b.Arrived, Preemptions: s.Preemptions - b.Preemptions,
 		PromptTokens: s.PromptTokens - b.PromptTokens, CachedTokens: s.CachedTokens - b.CachedTokens,
-		Steps: s.Steps - b.Steps, DraftedTokens: s.DraftedTokens - b.DraftedTokens,
+		OutputTokens: s.OutputTokens - b.OutputTokens,
+		Steps:        s.Steps - b.Steps, DraftedTokens: s.DraftedTokens - b.DraftedTokens,
 		AcceptedTokens: s.AcceptedTokens - b.AcceptedTokens,
 	}
 }
