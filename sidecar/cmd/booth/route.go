@@ -31,7 +31,7 @@ func (c *routeCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
 		newScreen(stdout, stderr).table("Requests go to the engines in turn.",
 			[][2]string{{"address", "http://" + taken[0]}}, "Press Ctrl-C to stop.")
 	}
-	return serveAll(ctx, "127.0.0.1", []endpoint{{"port", c.Port, inTurn(workers)}}, up, func() {})
+	return serveAll(ctx, "127.0.0.1", []endpoint{{flag: "port", port: c.Port, handler: inTurn(workers)}}, up, func() {})
 }
 
 // inTurn passes requests on to the workers in turn, and each chunk of an answer at once.
