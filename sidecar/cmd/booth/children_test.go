@@ -65,7 +65,8 @@ func TestClusterEndsRequestsInProgress(t *testing.T) {
 	})
 	served := make(chan error, 1)
 	go func() {
-		served <- serveAll(ctx, "127.0.0.1", []endpoint{{flag: "port", port: port, handler: handler}}, func([]string) {}, func() { close(stop) })
+		all := []endpoint{{flag: "port", port: port, handler: handler}}
+		served <- serveAll(ctx, "127.0.0.1", all, func([]string) {}, func() { close(stop) })
 	}()
 	answered := make(chan error, 1)
 	go func() { answered <- local.Ready(t.Context(), fmt.Sprintf("http://127.0.0.1:%d", port), nil) }()

@@ -59,6 +59,35 @@ func SimulatedAs(t *testing.T, bin, engine string, flags ...string) Target {
 	}
 }
 
+// Engines are simulated workers without a router, with their addresses as host:port.
+type Engines struct {
+	Workers []string
+	Events  []string // of their caches, by worker
+}
+
+// enginesPrint finds the addresses in the output of `booth cluster --workers-only`.
+var enginesPrint = regexp.MustCompile(`(?s)\n  workers +(\S[^\n]+)\n.*\n  KV events +(\S[^\n]+), blocks`)
+
+// SimulatedEngines starts simulated workers without a router.
+func SimulatedEngines(t *testing.T, bin, engine string) (e Engines) {
+	t.Helper()
+	p := &Part{Prints: enginesPrint, Command: process.Command{
+		Name: "the simulated engines", Path: filepath.Join(bin, "booth"), Log: Log(t, "engines-"+engine),
+		Args: []string{
+			"cluster", "--workers-only", "--engine=" + engine, "--profile=" + sim.H200().Name,
+			fmt.Sprintf("--workers=%d", workers), "--port=0", "--worker-port=0", "--event-port=0", "--replay-port=0",
+		},
+	}}
+	printed := p.Run(t)
+	for _, url := range strings.Fields(printed[1]) {
+		e.Workers = append(e.Workers, strings.TrimPrefix(url, "http://"))
+	}
+	for _, url := range strings.Fields(printed[2]) {
+		e.Events = append(e.Events, strings.TrimPrefix(url, "tcp://"))
+	}
+	return e
+}
+
 // pages returns the addresses of metrics URLs.
 func pages(list string) []string {
 	var addresses []string

@@ -205,8 +205,11 @@ func TestEventsAsArrays(t *testing.T) {
 		p.Cleared()
 		got, _ := decode(t, s.message()[2])
 		assert.Equal(t, []any{[]any{
-			"BlockStored", []any{uint64(7), uint64(1 << 63)}, nil,
-			[]any{uint64(1), uint64(100_264), uint64(300), uint64(4)}, uint64(2), nil, "GPU", nil,
+			"BlockStored",
+			[]any{uint64(7), uint64(1 << 63)},
+			nil,
+			[]any{uint64(1), uint64(100_264), uint64(300), uint64(4)},
+			uint64(2), nil, "GPU", nil,
 		}}, got.([]any)[1])
 		got, _ = decode(t, s.message()[2])
 		assert.Equal(t, []any{[]any{"AllBlocksCleared"}}, got.([]any)[1])
