@@ -336,8 +336,13 @@ func TestDocumentedFlagsExist(t *testing.T) {
 			}
 			allowed = append(slices.Clone(allowed), own...)
 		}
-		for _, flag := range dashed.FindAllString(match[2], -1) {
+		own, passed, _ := strings.Cut(match[2], " -- ") // booth arena passes the flags behind on to loadgen trial
+		for _, flag := range dashed.FindAllString(own, -1) {
 			assert.True(t, slices.Contains(allowed, flag), "%s: %s has no %s", c.at, match[0], flag)
+		}
+		trial := slices.Concat(have["loadgen"][""], have["loadgen"]["trial"])
+		for _, flag := range dashed.FindAllString(passed, -1) {
+			assert.True(t, slices.Contains(trial, flag), "%s: loadgen trial has no %s", c.at, flag)
 		}
 	}
 	assert.Greater(t, commands, 30)

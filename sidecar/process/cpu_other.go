@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CPUTime returns an error: only Linux tells the processor time of a group.
+// CPUTime returns an error: only Linux reports the processor time of a group.
 func (p *Process) CPUTime() (time.Duration, error) {
 	return 0, errors.New("the processor time of a program is read on Linux only")
 }

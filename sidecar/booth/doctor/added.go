@@ -33,7 +33,7 @@ type Door struct {
 	URL, Model, Key string
 }
 
-// AddedLatency asks a router and an engine in turn, with a short prompt that nobody has seen, and compares the times to
+// AddedLatency asks a router and an engine in turn, with short prompts that are new to both, and compares the times to
 // the first token. Nothing else should ask the engines meanwhile.
 func AddedLatency(ctx context.Context, through, direct Door) (a Added, err error) {
 	var clients [2]*chat.Client

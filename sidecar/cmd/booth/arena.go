@@ -426,7 +426,7 @@ type exitCode struct {
 func (a *arena) weigh(ctx context.Context, c *contender) error {
 	a.out.say("measuring what %s adds to an engine", c.name)
 	used := func() time.Duration {
-		d, _ := c.service.Process().CPUTime() // 0 where this system does not tell it
+		d, _ := c.service.Process().CPUTime() // 0 where this system does not report it
 		return d
 	}
 	before := used()

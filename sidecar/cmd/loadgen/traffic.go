@@ -61,8 +61,8 @@ func openPlan(ctx context.Context, t *config.Traffic, seed uint64) (p *workload.
 	return p, replay.Conversations(), nil
 }
 
-// readTrace reads the configured trace, checks it against the other settings, and returns what it is in simulations, too.
-// Without a trace, the plan is nil.
+// readTrace reads the configured trace, checks it against the other settings, and returns what it is in simulations,
+// too. Without a trace, the plan is nil.
 func readTrace(ctx context.Context, conf *config.Config, log *slog.Logger) (
 	plan *workload.Plan, simulations whatif.Options, err error,
 ) {

@@ -123,6 +123,7 @@ type Lane struct {
 	shadow   *live.Live // nil: disabled
 
 	armWorkers armWorkers
+	planned    plannedShape
 	beginning  beginning
 
 	ctx   context.Context // ends everything of the lane

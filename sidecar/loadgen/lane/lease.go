@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -430,13 +431,37 @@ func (l *Lane) openingWith(d workload.Draw, s workload.Settings, texts *corpus.C
 	case l.opts.Plan != nil:
 		return l.opts.Plan.Opening(d.Number)
 	case !s.TrafficShape.Recorded():
-		plan, err := s.ShapePlan(d.Seed, l.opts.Client.Recognized().ContextTokens)
+		plan, err := l.planned.of(s, d.Seed, l.opts.Client.Recognized().ContextTokens)
 		if err != nil { // the settings were checked before the server reported a smaller context
 			return d.Number
 		}
 		return plan.Opening(d.Number)
 	}
 	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, s, texts)
+}
+
+// plannedShape keeps the latest plan of a shape, since the next turns ask for the same one. It is safe for concurrent
+// use.
+type plannedShape struct {
+	mu     sync.Mutex
+	shape  api.TrafficShape
+	seed   uint64
+	tokens int
+	plan   *workload.Plan // nil: none yet
+}
+
+// of returns [workload.Settings.ShapePlan].
+func (p *plannedShape) of(s workload.Settings, seed uint64, modelTokens int) (*workload.Plan, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.plan != nil && p.shape == s.TrafficShape && p.seed == seed && p.tokens == modelTokens {
+		return p.plan, nil
+	}
+	plan, err := s.ShapePlan(seed, modelTokens)
+	if err == nil {
+		p.shape, p.seed, p.tokens, p.plan = s.TrafficShape, seed, modelTokens, plan
+	}
+	return plan, err
 }
 
 // OpeningOf returns the number of the opening text of a conversation of the latest run by its id, as Opening does.

@@ -217,7 +217,8 @@ func TestShapeRefuses(t *testing.T) {
 		{api.TrafficShape{SuffixTokens: 3}, 0, "shape.suffix_tokens: 3 is not allowed: leave it out unless the shape " +
 			"(shape.preset) is another one than recorded"},
 		{api.TrafficShape{Preset: api.ShapeChat, Groups: 5}, 0, "shape.groups: 5 is not allowed: leave it out unless " +
-			"prompts of the shape (shape.preset) begin with those of groups: prefix, rag, agent, few-shot, and mixed with one of them"},
+			"prompts of the shape (shape.preset) begin with those of groups: prefix, rag, agent, few-shot, and mixed with " +
+			"one of them"},
 		{api.TrafficShape{Preset: api.ShapeChat, Turns: -1}, 0, "shape.turns: -1 is not allowed: 0 to 1000"},
 		{api.TrafficShape{Preset: api.ShapeRAG, Zipf: math.NaN()}, 0, "shape.zipf: NaN is not allowed: 0 to 4"},
 		{api.TrafficShape{Preset: api.ShapeChat, Mix: "chat=1"}, 0, "shape.mix: chat=1 is not allowed: leave it out " +
