@@ -42,7 +42,9 @@ type RouterStart struct {
 	Model   string   // of the engines
 	Workers []string // host and port of each engine
 	Events  []string // URL of each engine's KV events (ZeroMQ); none: they publish none
-	Folder  string   // for its files
+	// BlockTokens is the size of the blocks in them.
+	BlockTokens int
+	Folder      string // for its files
 }
 
 // Routers lists the routers that [Router.Install] knows, by their versions that were tried.
@@ -66,11 +68,11 @@ var Routers = []Router{
 	{
 		ID: "vllm-router", Package: PythonPackage{Name: "vllm-router", Version: "0.1.17", MB: 130}, program: "vllm-router",
 		Policies: []string{
-			"cache_aware", "round_robin", "random", "power_of_two", "consistent_hash", "sticky_least_loaded", "kv_aware",
+			"cache_aware", "round_robin", "random", "power_of_two", "consistent_hash", "sticky_least_loaded", kvAware,
 		},
 		Ready: "/readiness", Page: "/metrics",
 		sessions: map[string]string{"consistent_hash": sessionHeader, "sticky_least_loaded": sessionHeader},
-		events:   []string{"kv_aware"},
+		events:   []string{kvAware},
 		command:  launched(),
 	},
 	{
@@ -101,6 +103,9 @@ const (
 	sessionHeader  = "X-Session-ID"
 	upstreamHeader = "X-Upstream"
 )
+
+// kvAware is vllm-router's policy that follows the engines' KV events.
+const kvAware = "kv_aware"
 
 // FindRouter returns a router by its id, or by the id without "-router", and a policy of it. text is ROUTER:POLICY, or
 // ROUTER for the default policy. An unknown one gives an [api.FieldError] of the field.
@@ -176,8 +181,9 @@ func launched(first ...string) func(RouterStart) (args, env []string, err error)
 			"--host", "127.0.0.1", "--port", strconv.Itoa(s.Port), "--prometheus-host", "127.0.0.1",
 			"--prometheus-port", strconv.Itoa(s.Metrics), "--policy", s.Policy,
 		})
-		for i, w := range s.Workers {
-			if i < len(s.Events) && s.Policy == "kv_aware" {
+		if s.Policy == kvAware {
+			args = append(args, "--kv-event-model", s.Model, "--kv-event-block-size", strconv.Itoa(s.BlockTokens))
+			for i, w := range s.Workers {
 				args = append(args, "--kv-event-source", "http://"+w+"="+s.Events[i])
 			}
 		}

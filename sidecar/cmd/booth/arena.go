@@ -73,7 +73,10 @@ type arena struct {
 	dynamo  string // mode of Dynamo; empty: without it
 	model   string
 	engines []string // host and port
+	events  []string // URLs of their KV events; empty: they are not known
 	lineup  []*contender
+
+	blockTokens int // of the simulated engines
 }
 
 func (c *arenaCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) error {
@@ -136,8 +139,8 @@ func (a *arena) enter(text string) error {
 		if err != nil {
 			return err
 		}
-		if r.NeedsEvents(policy) {
-			return api.Refuse("routers", text, "a policy that needs no KV events")
+		if r.NeedsEvents(policy) && len(a.flags.Engines) > 0 {
+			return api.Refuse("routers", text, "a policy that needs no KV events, with --engines")
 		}
 		name := r.ID + " " + policy
 		if slices.ContainsFunc(a.lineup, func(c *contender) bool { return c.name == name }) {
@@ -166,7 +169,7 @@ func (a *arena) findEngines(ctx context.Context) error {
 	if len(a.flags.Engines) == 0 {
 		f := a.simulated()
 		o, err := f.simulation()
-		a.model = o.Profile.Model
+		a.model, a.blockTokens = o.Profile.Model, o.Profile.KV.BlockTokens
 		return err
 	}
 	for _, text := range a.flags.Engines {
@@ -284,28 +287,39 @@ func (a *arena) startAll(ctx context.Context, programs map[*contender]string) er
 // The ports from which the arena's servers take theirs.
 const (
 	enginePort  = 18100
+	eventPort   = 18150
 	routerPort  = 18200
 	metricsPort = 18300
 	dynamoPort  = 18400
 )
 
-// startEngines starts the simulated cluster, whose own frontend is the best placement: its router knows each cache.
+// startEngines starts the simulated engines with the best placement, which knows their caches exactly.
 func (a *arena) startEngines(ctx context.Context) error {
-	cluster, err := (&demoCmd{
-		flags: flags{FrontendPort: enginePort, WorkerPort: enginePort + 1}, GPUPort: enginePort + 50,
-	}).newCluster(a.booth, a.simulated(), 0, "", namespace)
+	f := a.simulated()
+	frontend, errFrontend := a.ports.take("the best placement", enginePort, 1)
+	worker, errWorker := a.ports.take("the first engine", enginePort+1, f.Workers)
+	event, errEvent := a.ports.take("the first engine's events", eventPort, f.Workers)
+	replay, errReplay := a.ports.take("the first engine's replay", eventPort+f.Workers, f.Workers)
+	if err := errors.Join(errFrontend, errWorker, errEvent, errReplay); err != nil {
+		return err
+	}
+	engines, err := a.ownService("the simulated engines", process.Loopback(frontend), "/health", append([]string{
+		"cluster", "--workers-only", "--best-placement", "--port=" + strconv.Itoa(frontend),
+		"--worker-port=" + strconv.Itoa(worker), "--event-port=" + strconv.Itoa(event),
+		"--replay-port=" + strconv.Itoa(replay),
+	}, f.args()...)...)
 	if err != nil {
 		return err
 	}
-	cluster.Command.Args = append(cluster.Command.Args, "--best-placement")
-	if err := a.bring(ctx, cluster); err != nil {
+	if err := a.bring(ctx, engines); err != nil {
 		return err
 	}
-	at := cluster.addresses()
-	a.engines = at.workers
-	a.lineup = append(a.lineup, &contender{
-		name: "best placement", door: doctor.Door{URL: "http://" + at.frontend, Model: a.model}, arm: map[string]any{},
-	})
+	for i := range f.Workers {
+		a.engines = append(a.engines, process.Loopback(worker+i))
+		a.events = append(a.events, "tcp://"+process.Loopback(event+i))
+	}
+	door := doctor.Door{URL: "http://" + process.Loopback(frontend), Model: a.model}
+	a.lineup = append(a.lineup, &contender{name: "best placement", door: door, arm: map[string]any{}})
 	return nil
 }
 
@@ -318,6 +332,7 @@ func (a *arena) describe(c *contender, program string) error {
 	}
 	command, err := c.router.Command(program, local.RouterStart{
 		Policy: c.policy, Port: port, Metrics: metrics, Model: a.model, Workers: a.engines,
+		Events: a.events, BlockTokens: a.blockTokens,
 		Folder: a.folder("logs", strings.ReplaceAll(c.name, " ", "-")),
 	})
 	if err != nil {

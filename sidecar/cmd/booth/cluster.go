@@ -98,7 +98,7 @@ type clusterCmd struct {
 	OverlapWeight float64       `default:"1" help:"Weight of prefill in the kv router's cost."`
 	Temperature   float64       `default:"0" help:"Sampling temperature of the kv router; 0 always picks the lowest cost."`
 	Router        routerFlags   `embed:"" prefix:"router-"`
-	BestPlacement bool          `negatable:"" help:"Under kv, place each request on the worker that holds most of its prompt, of those that are not too busy: an oracle, since no router in front of engines knows their caches exactly."`
+	BestPlacement bool          `negatable:"" help:"Under kv, place each request on the worker that holds most of its prompt, of those that are not too busy: an oracle, since no router in front of engines knows their caches exactly. With --workers-only, --port serves it beside the workers."`
 	ForgetAnswers bool          `negatable:"" help:"Do not reuse the cached blocks of answers, like Dynamo's mock workers."`
 	Restart       time.Duration `default:"5s" help:"How long a mode change takes."`
 	PodNamespace  string        `default:"${namespace}" placeholder:"NAME" help:"Namespace of the workers' pods in the GPU metrics."`

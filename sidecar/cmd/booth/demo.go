@@ -93,7 +93,7 @@ func (c *demoCmd) newTwin(_ context.Context, b *booth) (backend, error) {
 }
 
 // newCluster describes a cluster. portOffset is added to the ports of the flags, suffix to its names.
-func (c *demoCmd) newCluster(b *booth, f simFlags, portOffset int, suffix, podNamespace string) (*simCluster, error) {
+func (c *demoCmd) newCluster(b *booth, f simFlags, portOffset int, suffix, podNamespace string) (backend, error) {
 	o, err := f.simulation()
 	if err != nil {
 		return nil, err

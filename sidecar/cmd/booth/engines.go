@@ -19,7 +19,11 @@ const portsOfEngine = 3
 
 // engines returns what `booth cluster --workers-only` serves.
 func (c *clusterCmd) engines(s *httpd.Server) []endpoint {
-	all := []endpoint{{flag: "port", port: c.Port, handler: s.Control()}}
+	control := s.Control()
+	if c.BestPlacement {
+		control = s.Frontend()
+	}
+	all := []endpoint{{flag: "port", port: c.Port, handler: control}}
 	for i := range s.Workers() {
 		publisher := s.Events(i)
 		all = append(all,

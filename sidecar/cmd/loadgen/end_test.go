@@ -28,7 +28,7 @@ import (
 // brief runs a load generator to the end of its run.
 func brief(t *testing.T, target string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	if !strings.HasPrefix(args[0], "--trace=") {
+	if !strings.HasPrefix(args[0], "--trace=") && !strings.HasPrefix(args[0], "--shape=") {
 		args = append(args, "--turns-min=1", "--turns-max=2")
 	}
 	return newProgram(t, append(

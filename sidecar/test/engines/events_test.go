@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,7 +15,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/httpd"
-	"kvbooth/sidecar/process"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -45,22 +44,15 @@ func served(t *testing.T, url string, group, question int) string {
 func TestKVAwareFollowsEvents(t *testing.T) {
 	bin := boothtest.Programs(t)
 	e := boothtest.SimulatedEngines(t, bin, "vllm")
-	r := realRouters[1]
-	path := filepath.Join(filepath.Dir(boothtest.Interpreter(t, r.of)), r.program)
-	metrics := boothtest.FreePort(t, 9500)
-	url := server(t, r.id, r.ready, func(port int) process.Command {
-		args, _ := r.command(t, port, metrics, simulatedModel, e.Workers)
-		for i := range args {
-			if args[i] == "round_robin" {
-				args[i] = "kv_aware"
-			}
-		}
-		args = append(args, "--kv-event-model", simulatedModel, "--kv-event-block-size", "32")
-		for i, worker := range e.Workers {
-			args = append(args, "--kv-event-source", "http://"+worker+"=tcp://"+e.Events[i])
-		}
-		return process.Command{Path: path, Args: args, Env: process.Environment(), Parent: true}
-	}).URL()
+	r := find(t, "vllm-router")
+	var events []string
+	for _, address := range e.Events {
+		events = append(events, "tcp://"+address)
+	}
+	router, _ := begun(t, r, local.RouterStart{
+		Policy: "kv_aware", Workers: e.Workers, Events: events, BlockTokens: 32,
+	}, nil)
+	url := router.URL()
 	group := 0
 	ask := func() (worker, chosen string) {
 		group++
@@ -81,5 +73,5 @@ func TestKVAwareFollowsEvents(t *testing.T) {
 	}
 	assert.Equal(t, groups, followed)
 	figure.Report(t, "%s, kv_aware: %d of %d prompts went to the worker that published their openings",
-		r.id, followed, groups)
+		r.ID, followed, groups)
 }

@@ -22,6 +22,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
@@ -33,7 +34,7 @@ const noDelay = "option http-no-delay"
 // haproxy starts an HAProxy that sends requests to the workers in turn, with another option in place of noDelay.
 func haproxy(t *testing.T, option string, workers []string) *boothtest.Part {
 	t.Helper()
-	p, _ := begun(t, find(t, "haproxy"), "", workers, func(config string) string {
+	p, _ := begun(t, find(t, "haproxy"), local.RouterStart{Workers: workers}, func(config string) string {
 		return strings.Replace(config, noDelay, option, 1)
 	})
 	return p
@@ -42,7 +43,7 @@ func haproxy(t *testing.T, option string, workers []string) *boothtest.Part {
 // nginx starts an nginx that sends all requests of a conversation to one worker.
 func nginx(t *testing.T, workers []string) *boothtest.Part {
 	t.Helper()
-	p, _ := begun(t, find(t, "nginx"), "hash", workers, nil)
+	p, _ := begun(t, find(t, "nginx"), local.RouterStart{Policy: "hash", Workers: workers}, nil)
 	return p
 }
 
@@ -208,7 +209,7 @@ func TestTrialOverLiteLLM(t *testing.T) {
 	workers, router := simulated(t, bin), find(t, "litellm")
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(router.Key), 0o600))
-	proxy, _ := begun(t, router, "", workers, func(config string) string {
+	proxy, _ := begun(t, router, local.RouterStart{Workers: workers}, func(config string) string {
 		return strings.ReplaceAll(config, `"model_name":"`+simulatedModel, `"model_name":"simulated`)
 	})
 	response, err := http.Get(proxy.URL() + "/health")

@@ -37,9 +37,9 @@ func packaged() (all []*local.Router) {
 	return all
 }
 
-// begun starts a router in front of workers, under a policy or its default, and returns it with the URL of its metrics
+// begun starts a router as s says, with ports, folder and model of its own, and returns it with the URL of its metrics
 // page, empty where it has none. edit, if not nil, changes the file of its configuration.
-func begun(t *testing.T, r *local.Router, policy string, workers []string, edit func(string) string) (
+func begun(t *testing.T, r *local.Router, s local.RouterStart, edit func(string) string) (
 	p *boothtest.Part, page string,
 ) {
 	t.Helper()
@@ -53,13 +53,11 @@ func begun(t *testing.T, r *local.Router, policy string, workers []string, edit 
 	}
 	metrics := boothtest.FreePort(t, 9500)
 	p = server(t, r.ID, r.Ready, func(port int) process.Command {
-		folder := t.TempDir()
-		c, err := r.Command(path, local.RouterStart{
-			Policy: policy, Port: port, Metrics: metrics, Model: simulatedModel, Workers: workers, Folder: folder,
-		})
+		s.Port, s.Metrics, s.Model, s.Folder = port, metrics, simulatedModel, t.TempDir()
+		c, err := r.Command(path, s)
 		require.NoError(t, err)
 		if edit != nil {
-			rewrite(t, folder, edit)
+			rewrite(t, s.Folder, edit)
 		}
 		return c
 	})
@@ -100,7 +98,7 @@ func TestRoutersBeforeSimulatedEngines(t *testing.T) {
 			if !slices.Contains(r.Policies, policy) {
 				policy = r.Policies[0]
 			}
-			router, page := begun(t, r, policy, cluster.Workers, nil)
+			router, page := begun(t, r, local.RouterStart{Policy: policy, Workers: cluster.Workers}, nil)
 			pages := []string{"no-target", page}
 			if page == "" {
 				pages = pages[:1]
