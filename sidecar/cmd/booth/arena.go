@@ -101,14 +101,18 @@ func (c *arenaCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) e
 		}
 		return err
 	}
-	watched, end := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- a.watch(watched) }()
-	defer func() {
+	running, end := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() {
+		failed <- a.watch(running)
 		end()
-		<-done
 	}()
-	return a.compare(ctx, stdout)
+	err = a.compare(running, stdout)
+	end()
+	if failure := <-failed; failure != nil { // a part that keeps failing has ended the trial
+		return failure
+	}
+	return err
 }
 
 // prepare reads the flags, before anything is installed or started.
@@ -395,7 +399,7 @@ func (a *arena) compare(ctx context.Context, stdout io.Writer) error {
 		}
 		if err := a.weigh(ctx, c); err != nil {
 			if ctx.Err() != nil {
-				return nil
+				return a.stopped()
 			}
 			return err
 		}
@@ -420,7 +424,7 @@ func (a *arena) compare(ctx context.Context, stdout io.Writer) error {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return exitCode{unfinished, errors.New("stopped; the same command resumes the trial")}
+		return a.stopped()
 	case errors.As(err, &exit):
 		return exitCode{exit.ExitCode(), err}
 	}
@@ -434,6 +438,12 @@ const unfinished = 4
 type exitCode struct {
 	code int
 	error
+}
+
+// stopped says what to do after a stop.
+func (a *arena) stopped() error {
+	a.out.say("stopped; the same command resumes the trial")
+	return exitCode{unfinished, context.Canceled}
 }
 
 // weigh measures by how much later the first token comes through a router, and the processor time that it takes for a

@@ -211,21 +211,14 @@ func (l *loader) checkTraffic(command Command, explicit map[*kong.Value]bool, c 
 		}
 		return 0
 	}
-	number, rate := given("concurrency"), given("rate")
-	switch {
-	case !c.sends():
+	if !c.sends() {
 		return nil
-	case max(number, rate) == ofFlags && (command == Levels || command == Capacity):
-		name := "rate"
-		if number == ofFlags {
-			name = "concurrency"
-		}
-		return api.Refuse(name, format(l.byName[name].flag.Target),
-			fmt.Sprintf("leave it out with loadgen %s, which takes --levels", command))
-	case number > 0 && number == rate:
-		return api.Refuse("rate", c.Rate, fmt.Sprintf("one of rate and concurrency, which is %d (from %s)", c.Concurrency,
-			l.from["concurrency"]))
-	case number > rate:
+	}
+	number, rate := given("concurrency"), given("rate")
+	if err := l.checkLevel(command, c, number, rate); err != nil {
+		return err
+	}
+	if number > rate {
 		c.Rate = api.Rates{}
 	}
 	kind, by := api.TrafficKind{
@@ -242,6 +235,24 @@ func (l *loader) checkTraffic(command Command, explicit map[*kong.Value]bool, c 
 		if err := kind.CheckSetting(f.name, f.shown(format(f.flag.Target))); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkLevel refuses a number of conversations beside a rate of the same strength, and both beside the levels of a
+// command. number and rate are the strengths of their sources, 0 for none.
+func (l *loader) checkLevel(command Command, c *Config, number, rate int) error {
+	switch {
+	case max(number, rate) == ofFlags && (command == Levels || command == Capacity):
+		name := "rate"
+		if number == ofFlags {
+			name = "concurrency"
+		}
+		return api.Refuse(name, format(l.byName[name].flag.Target),
+			fmt.Sprintf("leave it out with loadgen %s, which takes --levels", command))
+	case number > 0 && number == rate:
+		return api.Refuse("rate", c.Rate, fmt.Sprintf("one of rate and concurrency, which is %d (from %s)", c.Concurrency,
+			l.from["concurrency"]))
 	}
 	return nil
 }
