@@ -62,7 +62,8 @@ func (r Request) Over(other Request) Request {
 	return r
 }
 
-// CheckTraffic refuses fields that the request's shape, or a trace, ignores. The error is an *[api.FieldError].
+// CheckTraffic refuses fields that the request's shape, or a trace, ignores, unless they have their defaults. The error
+// is an *[api.FieldError].
 func (r Request) CheckTraffic(trace bool) error {
 	kind := api.TrafficKind{Trace: trace, Arrivals: api.ArrivalsPoisson}
 	if r.Arrivals != nil {
@@ -70,6 +71,12 @@ func (r Request) CheckTraffic(trace bool) error {
 	}
 	if r.Shape != nil {
 		kind.Shape = *r.Shape
+	}
+	fields, defaults := reflect.ValueOf(&r).Elem(), reflect.ValueOf(Request{}.Complete(sim.H200()))
+	for i := range fields.NumField() {
+		if reflect.DeepEqual(fields.Field(i).Interface(), defaults.Field(i).Interface()) {
+			fields.Field(i).SetZero()
+		}
 	}
 	return kind.CheckRequest(api.SimulationRequest(r))
 }

@@ -274,7 +274,7 @@ func (d *Desk) StartSimulation(by, user string, req api.SimulationRequest) (api.
 
 // read makes a simulation of a request.
 func (d *Desk) read(req api.SimulationRequest) (*simulation, error) {
-	if err := cmp.Or(api.CheckLimits(req), study.Request(req).CheckTraffic(false)); err != nil {
+	if err := cmp.Or(api.CheckLimits(req), study.Request(req).CheckTraffic(req.Trace != nil && *req.Trace)); err != nil {
 		return nil, err
 	}
 	p, err := d.profile(req.Profile)

@@ -276,14 +276,25 @@ export function atLoad(values: Values, load: string | null): Values {
 }
 
 /**
- * Returns the request of a base, which has every field, with the changed values of the fields that have an effect. The
- * values must be valid.
+ * Returns the request of a base, which has every field, with the changed values of the fields that have an effect, and
+ * the defaults of those that have none, since the API refuses others. The values must be valid.
  */
-export function requestOf(base: SimulationRequest, values: Values, trace: string | undefined): SimulationRequest {
+export function requestOf(
+  base: SimulationRequest,
+  values: Values,
+  trace: string | undefined,
+  defaults: SimulationRequest
+): SimulationRequest {
   const before = valuesOf(base);
   const same = (['load', ...levels] as const).every((name) => values[name] === before[name]);
+  const used = fieldsOf(values, trace);
   let request = base;
-  for (const field of fieldsOf(values, trace)) {
+  for (const { name, path } of fields) {
+    if (valueAt(base, path) !== undefined && !used.some((field) => field.name === name)) {
+      request = withValue(request, path, valueAt(defaults, path));
+    }
+  }
+  for (const field of used) {
     const value = read(field, values[field.name]);
     if (value !== 0 || !field.path.startsWith('shape.')) {
       request = withValue(request, field.path, value);

@@ -88,10 +88,17 @@ describe('a question', () => {
 
 describe('the fields', () => {
   it('convert from a request and back', () => {
-    expect(requestOf(defaults, valuesOf(defaults), undefined)).toEqual(defaults);
+    expect(requestOf(defaults, valuesOf(defaults), undefined, defaults)).toEqual(defaults);
     const rates = { ...defaults, levels: ['2/s', '4/s'] };
-    expect(requestOf(rates, valuesOf(rates), undefined)).toEqual(rates);
-    expect(requestOf(rates, { ...valuesOf(rates), to: '5' }, undefined).levels).toEqual(['2/s', '4/s', '5/s']);
+    expect(requestOf(rates, valuesOf(rates), undefined, defaults)).toEqual(rates);
+    expect(requestOf(rates, { ...valuesOf(rates), to: '5' }, undefined, defaults).levels).toEqual([
+      '2/s',
+      '4/s',
+      '5/s',
+    ]);
+    const long = { ...defaults, opening_tokens: 5000 };
+    const chat = requestOf(long, { ...valuesOf(long), shape: 'chat' }, undefined, defaults);
+    expect(chat.opening_tokens).toBe(defaults.opening_tokens); // it has no effect, and the API refuses another one
     const limits = { limits: list.limits, maxLevels: 40, speculations: ['not_recorded' as const] };
     expect(check(valuesOf(defaults), limits)).toEqual({});
   });

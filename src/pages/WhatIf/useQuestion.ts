@@ -96,7 +96,7 @@ export function questionOf(params: URLSearchParams, list: SimulationList): Quest
     trace: list.trace,
   });
   const right = Object.keys(errors).length === 0;
-  const request = right ? requestOf(base, values, list.trace) : undefined;
+  const request = right ? requestOf(base, values, list.trace, profile.defaults) : undefined;
   return { profile, preset, before, values, changed, errors, trace: list.trace, request };
 }
 
