@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
 // addedPairs is the number of pairs of requests by which [AddedLatency] measures. The order statistics of rank
@@ -40,11 +39,7 @@ func AddedLatency(ctx context.Context, through, direct Door) (a Added, err error
 	for i, d := range []Door{direct, through} {
 		client, err := chat.New(chat.Options{
 			URL: d.URL, Model: d.Model, APIKey: d.Key,
-			Settings: chat.Settings{ConnectTimeout: callTimeout, FirstTokenTimeout: probeTimeout, TurnTimeout: probeTimeout},
-			Recognize: func(shown chat.Evidence) chat.Recognized {
-				router.Settings{}.Identify(router.Evidence(shown))
-				return chat.Recognized{}
-			},
+			Settings: probeSettings,
 		})
 		if err != nil {
 			return a, err
@@ -60,7 +55,7 @@ func AddedLatency(ctx context.Context, through, direct Door) (a Added, err error
 		var first [2]time.Duration
 		for k := range 2 {
 			i := (pair + k) % 2 // each is first in half of the pairs
-			if err := pause(ctx); err != nil {
+			if err := pause(ctx, addedPause); err != nil {
 				return a, err
 			}
 			r, err := short(ctx, clients[i], "Number "+strconv.Itoa(pair)+" of "+strconv.FormatInt(time.Now().UnixNano(), 36))
@@ -78,14 +73,4 @@ func AddedLatency(ctx context.Context, through, direct Door) (a Added, err error
 		Interval: [2]time.Duration{differences[addedRank], differences[addedPairs-1-addedRank]},
 		Requests: addedPairs,
 	}, nil
-}
-
-// pause waits for [addedPause].
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(addedPause):
-		return nil
-	}
 }

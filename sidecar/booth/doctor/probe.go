@@ -73,10 +73,8 @@ func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err er
 		if p.predicted != nil && *p.predicted > 0 || !dynamo && p.requests > 1 {
 			break
 		}
-		select {
-		case <-ctx.Done():
-			return p, api.Reason(ctx.Err())
-		case <-time.After(probeInterval):
+		if err := pause(ctx, probeInterval); err != nil {
+			return p, err
 		}
 	}
 	if after, ok := e.routed(ctx, l); ok {
@@ -97,12 +95,27 @@ func (e *exam) chat(l lane, found **router.Router, remarks *[]router.Remark) (*c
 	key, _ := e.key(l)
 	return chat.New(chat.Options{
 		URL: l.base.String(), Model: l.model, APIKey: key, WorkerHeaders: router.WorkerHeaders(settings.WorkerHeader),
-		Settings: chat.Settings{ConnectTimeout: callTimeout, FirstTokenTimeout: probeTimeout, TurnTimeout: probeTimeout},
+		Settings: probeSettings,
 		Recognize: func(shown chat.Evidence) chat.Recognized {
 			*found, *remarks = settings.Identify(router.Evidence(shown))
 			return chat.Recognized{}
 		},
 	})
+}
+
+// probeSettings are those of the clients of probes.
+var probeSettings = chat.Settings{
+	ConnectTimeout: callTimeout, FirstTokenTimeout: probeTimeout, TurnTimeout: probeTimeout,
+}
+
+// pause waits for a time, or until ctx ends, and returns the reason of that.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return api.Reason(ctx.Err())
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // short sends a request for a short answer.

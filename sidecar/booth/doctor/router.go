@@ -111,11 +111,9 @@ func connection(ctx context.Context, all *findings, client *chat.Client, name st
 	var atOnce, paused time.Duration
 	began := time.Now()
 	for i := 0; i < connectionPairs && time.Since(began) < connectionMost; i++ {
-		for _, pause := range []time.Duration{connectionPause, 0} {
-			select {
-			case <-ctx.Done():
+		for _, wait := range []time.Duration{connectionPause, 0} {
+			if pause(ctx, wait) != nil {
 				return
-			case <-time.After(pause):
 			}
 			r, err := short(ctx, client, "Hello.")
 			if err != nil {
@@ -123,7 +121,7 @@ func connection(ctx context.Context, all *findings, client *chat.Client, name st
 				return
 			}
 			shortest := &atOnce
-			if pause > 0 {
+			if wait > 0 {
 				shortest = &paused
 			}
 			if d, ok := r.TTFT(); ok && (*shortest == 0 || d < *shortest) {
