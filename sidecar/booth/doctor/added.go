@@ -36,7 +36,8 @@ type Door struct {
 // the first token. Nothing else should ask the engines meanwhile.
 func AddedLatency(ctx context.Context, through, direct Door) (a Added, err error) {
 	var clients [2]*chat.Client
-	for i, d := range []Door{direct, through} {
+	doors := []Door{direct, through}
+	for i, d := range doors {
 		client, err := chat.New(chat.Options{
 			URL: d.URL, Model: d.Model, APIKey: d.Key,
 			Settings: probeSettings,
@@ -62,7 +63,10 @@ func AddedLatency(ctx context.Context, through, direct Door) (a Added, err error
 			if err != nil {
 				return a, err
 			}
-			first[i], _ = r.TTFT()
+			var ok bool
+			if first[i], ok = r.TTFT(); !ok {
+				return a, fmt.Errorf("%s answers without a token", doors[i].URL)
+			}
 		}
 		differences = append(differences, first[1]-first[0])
 	}

@@ -126,7 +126,11 @@ func (a *arena) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if n := len(a.lineup); n < 1 || n > mostRouters {
+	n := len(a.lineup)
+	if a.dynamo != "" {
+		n++
+	}
+	if n < 1 || n > mostRouters {
 		return api.Refuse("routers", strings.Join(c.Routers, ","), fmt.Sprintf("1 to %d routers", mostRouters))
 	}
 	if err := a.useCache(c.CacheDir); err != nil {

@@ -43,7 +43,7 @@ func TestArenaRejectsBadInput(t *testing.T) {
 		{[]string{"--routers=dynamo,dynamo:random"}, "routers: dynamo:random is not allowed: one dynamo"},
 		{[]string{"--routers=smg,smg:cache_aware"}, "smg:cache_aware is not allowed: each router once"},
 		{
-			[]string{"--routers=smg,smg:random,envoy,envoy:random,envoy:hash,nginx,haproxy,litellm"},
+			[]string{"--routers=smg,smg:random,envoy,envoy:random,envoy:hash,nginx,haproxy,dynamo"},
 			"1 to 7 routers",
 		},
 		{[]string{"--port=0"}, "port: 0 is not allowed: 1 to 65535"},
