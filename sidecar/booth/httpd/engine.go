@@ -145,8 +145,9 @@ func (e *engine) calls() []engineCall {
 		post("/v1/completions", "Completion of a text or of token ids, streamed or not.", e.complete),
 		get("/v1/models", "Lists the model.", e.models),
 		get("/health", "200 while the worker is there.", func() any { return struct{}{} }),
-		post("/tokenize", "The token ids of `messages` or `prompt`.", e.tokenize),
-		post("/v1/chat/completions/render", "The token ids of a chat request, those of the events.", e.render, vllm),
+		post("/tokenize", "The token ids of `messages` or `prompt`.", e.tokens(e.tokenized)),
+		post("/v1/chat/completions/render", "The token ids of a chat request, those of the events.",
+			e.tokens(e.rendered), vllm),
 		get("/version", "The version. SMG recognizes vLLM by it.", e.version, vllm),
 		get("/load", "`server_load`: requests in the batch and in the queue.", e.serverLoad, vllm),
 		get("/get_load", "Requests and tokens of the batch and of the queue, as SGLang has them.", e.rankLoads, sglang),
@@ -173,7 +174,10 @@ func (e *engine) abortLost(next http.Handler) http.Handler {
 	})
 }
 
-func (e *engine) stats() sim.WorkerStats { return e.server.snapshot().Workers[e.index] }
+func (e *engine) stats() (s sim.WorkerStats) {
+	e.server.clock.do(func(c *sim.Cluster) { s = c.Workers()[e.index] })
+	return s
+}
 
 // problem returns a problem in the engine's form.
 func (e *engine) problem(p *problem) *problem {
@@ -221,26 +225,28 @@ func (e *engine) models() any {
 	}}}
 }
 
-func (e *engine) tokenize(w http.ResponseWriter, r *http.Request) {
-	ids, err := e.server.readTokens(w, r)
-	if err != nil {
-		e.fails(w, err)
-		return
+// tokens returns the handler that answers with the token ids of a prompt in a document.
+func (e *engine) tokens(document func(ids []uint32) any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ids, err := e.server.readTokens(w, r)
+		if err != nil {
+			e.fails(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, document(ids))
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
-		"count": len(ids), "tokens": ids, "max_model_len": e.server.served().ContextWindow, "token_strs": nil,
-	})
 }
 
-func (e *engine) render(w http.ResponseWriter, r *http.Request) {
-	ids, err := e.server.readTokens(w, r)
-	if err != nil {
-		e.fails(w, err)
-		return
+func (e *engine) tokenized(ids []uint32) any {
+	return map[string]any{
+		"count": len(ids), "tokens": ids, "max_model_len": e.server.served().ContextWindow, "token_strs": nil,
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
+}
+
+func (e *engine) rendered(ids []uint32) any {
+	return map[string]any{
 		"request_id": "chatcmpl-" + uuid.NewString(), "model": e.server.served().ID, "token_ids": ids,
-	})
+	}
 }
 
 func (e *engine) version() any { return map[string]string{"version": e.kind.version} }
@@ -259,12 +265,12 @@ func (e *engine) rankLoads() any {
 	s := e.stats()
 	return []map[string]int{{
 		"dp_rank": 0, "num_reqs": s.Running + s.Waiting, "num_waiting_reqs": s.Waiting,
-		"num_tokens": e.tokens(s) + s.ActivePrefillTokens, "num_pending_tokens": s.ActivePrefillTokens,
+		"num_tokens": e.used(s) + s.ActivePrefillTokens, "num_pending_tokens": s.ActivePrefillTokens,
 	}}
 }
 
-// tokens returns the size of the blocks in use.
-func (e *engine) tokens(s sim.WorkerStats) int {
+// used returns the size of the blocks in use, in tokens.
+func (e *engine) used(s sim.WorkerStats) int {
 	return s.ActiveBlocks * e.server.options.Cluster.Profile.KV.BlockTokens
 }
 
@@ -279,7 +285,7 @@ func (e *engine) loads() any {
 		"loads": []map[string]any{{
 			"dp_rank": 0, "num_running_reqs": s.Running, "num_waiting_reqs": s.Waiting,
 			"num_total_reqs": s.Running + s.Waiting, "num_waiting_uncached_tokens": s.ActivePrefillTokens,
-			"num_used_tokens": e.tokens(s), "num_total_tokens": e.tokens(s) + s.ActivePrefillTokens,
+			"num_used_tokens": e.used(s), "num_total_tokens": e.used(s) + s.ActivePrefillTokens,
 			"max_total_num_tokens": p.KV.Tokens(), "token_usage": s.CacheUse(), "cache_hit_rate": hitRate,
 			"max_running_requests": p.MaxSequences,
 		}},
