@@ -295,7 +295,7 @@ func (c *Config) fillDuration() {
 }
 
 // applyPreset sets the preset's fields, except those that a source sets, and those that contradict one: a minimum of
-// turns above the maximum, answers longer than allowed.
+// turns above the maximum, answers longer than allowed, a limit of requests beside a rate.
 func (l *loader) applyPreset(ctx *kong.Context) error {
 	if l.Preset == "" {
 		return nil
@@ -305,6 +305,9 @@ func (l *loader) applyPreset(ctx *kong.Context) error {
 	values := maps.Clone(presets[l.Preset])
 	if l.endless() {
 		maps.Copy(values, answers)
+	}
+	if len(l.Rate.Levels) > 0 { // its arrivals are not to be held back
+		delete(values, "target_rps")
 	}
 	for name, value := range values {
 		f := l.byName[name]

@@ -166,6 +166,7 @@ func TestPresets(t *testing.T) {
 	require.Empty(t, input{args: []string{target, "--preset=demo"}}.must(t).Followup.Text, "the built-in questioner asks")
 
 	require.Equal(t, api.Range{Min: 4, Max: 4}, shape("--preset=demo", "--turns-max=4").Turns, "what is given wins")
+	require.Zero(t, shape("--preset=demo", "--rate=2/s").TargetRPS, "no limit beside a rate")
 	require.Equal(t, api.Distribution{Mean: 50, CV: .3}, shape("--preset=demo", "--output-tokens-mean=50").OutputTokens)
 	require.Zero(t, shape("--preset=demo", "--max-tokens=64").OutputTokens, "answers as long as allowed")
 }
