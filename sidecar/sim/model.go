@@ -15,19 +15,24 @@ import (
 // Llama 3.1 70B, with this tokenizer's vocabulary), generation_config.json, tokenizer.json and tokenizer_config.json.
 // It makes the folder where necessary. Each file is replaced atomically, so that concurrent readers always see
 // complete files.
-func WriteModel(dir string) error {
+func WriteModel(dir string) error { return writeModel(dir, modelConfig) }
+
+// modelFile is a file of a model's folder.
+type modelFile struct {
+	name  string
+	write func(io.Writer) error
+}
+
+func writeModel(dir string, config object, more ...modelFile) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write model: %w", err)
 	}
-	for _, file := range []struct {
-		name  string
-		write func(io.Writer) error
-	}{
-		{"config.json", writeObject(modelConfig)},
+	for _, file := range append([]modelFile{
+		{"config.json", writeObject(config)},
 		{"generation_config.json", writeObject(generationConfig)},
 		{"tokenizer_config.json", writeObject(tokenizerConfig)},
 		{"tokenizer.json", WriteTokenizerJSON},
-	} {
+	}, more...) {
 		var text bytes.Buffer
 		err := file.write(&text)
 		if err == nil {
