@@ -67,6 +67,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if err != nil {
 		return exitCode(stderr, notStarted{err})
 	}
+	if conf != nil && conf.Sweep != nil && conf.Sweep.CheckOnly {
+		command = config.Check
+	}
 	switch command {
 	case config.Help:
 	case config.Version:

@@ -22,6 +22,8 @@ type Sweep struct {
 	// Request has only the given values. A mode given without a speculation has an empty one.
 	Request api.SweepRequest
 	Anew    bool // cancel an unfinished sweep of the data directory instead of going on with it
+	// CheckOnly ends a trial once its settings are known to be valid.
+	CheckOnly bool
 	// Like is the path of the JSON report of a trial of the same arms on another machine; empty: none.
 	Like string
 }
@@ -40,6 +42,8 @@ type (
 		Together bool          `negatable:"" help:"Run two arms at the same time, one on each lane; needs a twin. Default: yes if there is a twin."`
 		Like     string        `form:"path" placeholder:"FILE" help:"JSON report of a trial of the same arms on another machine, with the same concurrency, spans and workload. Its scatter counts, and the first look comes after the first block."`
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
+
+		CheckOnly bool `help:"Check the settings of the trial and end."`
 	}
 	levelsFlags struct {
 		Levels    []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to measure, or rates, such as 2/s,4/s. Default: those of the slider."`
@@ -138,7 +142,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 	switch command {
 	case Trial:
 		t := &l.Trial
-		modes, s.Anew, s.Like = t.Modes, t.Anew, t.Like
+		modes, s.Anew, s.CheckOnly, s.Like = t.Modes, t.Anew, t.CheckOnly, t.Like
 		r.Primary, r.Smallest = when(given("primary"), t.Primary), when(given("smallest"), t.Smallest)
 		r.Question = when(given("question"), api.TrialQuestion(t.Question))
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
