@@ -75,6 +75,8 @@ type installation struct {
 	steps [][]string // arguments of pip, step by step
 	bytes int64      // approximate size on the disk
 
+	// derive returns further packages, once those of the first step are installed. nil: none.
+	derive func(venv string) (packages []string, err error)
 	// check returns an error if the environment cannot be used.
 	check func(ctx context.Context, venv string) error
 }
@@ -183,8 +185,13 @@ func installOnce(
 
 // installed reports whether an installation is complete and still runs. It may fail to run if its Python was removed.
 func (i installation) installed(ctx context.Context) bool {
-	_, err := os.Stat(filepath.Join(i.venv, stampFile))
-	return err == nil && i.check(ctx, i.venv) == nil
+	return stamped(i.venv) && i.check(ctx, i.venv) == nil
+}
+
+// stamped reports whether an installation was completed.
+func stamped(venv string) bool {
+	_, err := os.Stat(filepath.Join(venv, stampFile))
+	return err == nil
 }
 
 func (i installation) install(ctx context.Context, progress io.Writer) error {
@@ -206,8 +213,18 @@ func (i installation) install(ctx context.Context, progress io.Writer) error {
 	if err := os.Mkdir(step.temp(), 0o755); err != nil {
 		return err
 	}
-	for _, packages := range i.steps {
+	for n, packages := range i.steps {
 		if err := step.pip(ctx, packages); err != nil {
+			return err
+		}
+		if n > 0 || i.derive == nil {
+			continue
+		}
+		packages, err := i.derive(i.venv)
+		if err == nil {
+			err = step.pip(ctx, packages)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -142,11 +142,7 @@ func (r *Router) Program() string { return r.program }
 
 // Installed reports whether [Router.Install] has nothing to do.
 func (r *Router) Installed(cacheDir string) bool {
-	if r.Package.Name == "" {
-		return true
-	}
-	_, err := os.Stat(filepath.Join(r.Package.folder(cacheDir), stampFile))
-	return err == nil
+	return r.Package.Name == "" || stamped(r.Package.folder(cacheDir))
 }
 
 // Install returns the path of the router's program. It installs a Python package in cacheDir, like [InstallDynamo];

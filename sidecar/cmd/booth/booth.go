@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,6 +122,8 @@ type booth struct {
 	dir   string // name of this one's folder
 	out   *screen
 	ports ports
+	// patience is the time until all parts that start together must be ready. 0 means two minutes.
+	patience time.Duration
 
 	loadgenAt    string // host:port of these three
 	prometheusAt string
@@ -182,9 +185,13 @@ func (b *booth) useCache(dir string) (err error) {
 	return err
 }
 
-// lock keeps other booths out of the folder until unlock is called.
+// lock keeps other booths out of the folder until unlock is called. Real engines run beside a booth.
 func (b *booth) lock() (unlock func(), err error) {
-	unlock, ok, err := process.TryLock(filepath.Join(b.cache, "booth.lock"))
+	name := "booth.lock"
+	if b.dir == enginesFolder {
+		name = "engines.lock"
+	}
+	unlock, ok, err := process.TryLock(filepath.Join(b.cache, name))
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: another booth is running in %s; stop it, or use a different --cache-dir", errBadInput, b.cache)
 	}
@@ -304,7 +311,7 @@ func (b *booth) address(user string, port int) (string, error) {
 
 // bring starts parts concurrently and returns when all of them are ready.
 func (b *booth) bring(ctx context.Context, parts ...part) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(b.patience, startTimeout))
 	defer cancel()
 	b.parts = append(b.parts, parts...)
 	var mu sync.Mutex
@@ -421,8 +428,8 @@ type ports struct {
 	say   func(format string, args ...any)
 }
 
-// take returns the first of n consecutive free ports at or above the wanted one, and reports a different port. user
-// names the part in the message.
+// take returns the first of n consecutive free ports at or above the wanted one, and reports that another program uses
+// it. user names the part in the message.
 func (p *ports) take(user string, wanted, n int) (first int, err error) {
 	for from := wanted; ; {
 		free, err := process.FreePorts(from, n)
@@ -432,7 +439,7 @@ func (p *ports) take(user string, wanted, n int) (first int, err error) {
 		consecutive := free[n-1]-free[0] == n-1
 		isTaken := func(port int) bool { return slices.Contains(p.taken, port) }
 		if consecutive && !slices.ContainsFunc(free, isTaken) {
-			if free[0] != wanted {
+			if free[0] != wanted && !slices.Contains(p.taken, wanted) {
 				p.say("port %d is in use: %s uses %d", wanted, user, free[0])
 			}
 			p.taken = append(p.taken, free...)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -35,6 +36,7 @@ type commands struct {
 	Dynamo     dynamoCmd     `cmd:"" help:"Run the complete booth with a real NVIDIA Dynamo and mock workers. Needs Python 3.10 or later."`
 	Cluster    clusterCmd    `cmd:"" help:"Run only the simulated cluster."`
 	Arena      arenaCmd      `cmd:"" help:"Compare routers in front of the same engines, simulated or your own: installs and starts each, runs a trial of all of them, and writes their ranking."`
+	Engines    enginesCmd    `cmd:"" help:"Run real vLLM engines on the CPU, with a random model: something to try routers on without a GPU."`
 	Route      routeCmd      `cmd:"" help:"Pass requests on to engines in turn: the plain round-robin that an arena compares routers with."`
 	Simulate   simulateCmd   `cmd:"" help:"Simulate a workload on the simulated cluster, for several concurrency levels, router modes and seeds, faster than real time."`
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the simulated cluster's constants to recorded results, for example from your own cluster."`
@@ -117,6 +119,7 @@ func variables() kong.Vars {
 		"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease,
 		"namespace": namespace, "pod": workerPod, "presets": strings.Join(study.PresetNames, ", "),
 		"baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
+		"most_engines": strconv.Itoa(mostEngines),
 		"router_modes": strings.ReplaceAll(strings.Join(local.RouterModes, ","), "-", "_"),
 	}
 }

@@ -28,3 +28,19 @@ func (p *Process) CPUTime() (time.Duration, error) {
 	}
 	return time.Duration(ticks) * time.Second / second, nil
 }
+
+// CheckMemory returns an error if this machine has less available memory than a number of megabytes.
+func CheckMemory(megabytes int) error {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return fmt.Errorf("available memory: %w", err)
+	}
+	m, err := fs.Meminfo()
+	if err != nil || m.MemAvailableBytes == nil {
+		return fmt.Errorf("available memory is not known: %w", err)
+	}
+	if free := int(*m.MemAvailableBytes >> 20); free < megabytes {
+		return fmt.Errorf("%d MB of memory are available, and %d MB are needed", free, megabytes)
+	}
+	return nil
+}
