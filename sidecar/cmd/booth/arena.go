@@ -136,7 +136,36 @@ func (a *arena) prepare(ctx context.Context) error {
 	if err := a.useCache(c.CacheDir); err != nil {
 		return err
 	}
-	return a.findEngines(ctx)
+	if err := a.findEngines(ctx); err != nil {
+		return err
+	}
+	return a.checkTrial(ctx)
+}
+
+// checkTrial lets the load generator check the trial's flags.
+func (a *arena) checkTrial(ctx context.Context) error {
+	program, err := loadgenPath()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "kvbooth-arena-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	later := process.Loopback(a.flags.Port) // addresses are not known yet
+	config := filepath.Join(dir, "loadgen.yaml")
+	if err := writeTrial(config, []map[string]any{
+		{"name": "a", "url": "http://" + later}, {"name": "b", "url": "http://" + later + "/b"},
+	}, nil, a.model); err != nil {
+		return err
+	}
+	check := exec.CommandContext(ctx, program, append(a.trialArgs(config, later), "--check-only")...)
+	check.Env = trialEnvironment()
+	if printed, err := check.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s (%w)", errBadInput, strings.TrimSpace(string(printed)), err)
+	}
+	return nil
 }
 
 // enter adds a router of the flags.
@@ -397,16 +426,11 @@ func (a *arena) newDynamo(ctx context.Context) (*contender, backend, error) {
 
 // compare measures what each router adds to an idle engine, and then runs the trial.
 func (a *arena) compare(ctx context.Context, stdout io.Writer) error {
-	for _, c := range a.lineup {
-		if c.service == nil { // it is no router in front of the engines
-			continue
+	if err := a.weighAll(ctx); err != nil {
+		if ctx.Err() != nil {
+			return a.stopped()
 		}
-		if err := a.weigh(ctx, c); err != nil {
-			if ctx.Err() != nil {
-				return a.stopped()
-			}
-			return err
-		}
+		return err
 	}
 	config, err := a.configure()
 	if err != nil {
@@ -422,7 +446,7 @@ func (a *arena) compare(ctx context.Context, stdout io.Writer) error {
 	}
 	a.out.say("the ranking so far: http://%s/", page)
 	command := process.Command{
-		Name: "the trial", Path: program, Args: a.trialArgs(config, page), Env: environment("LOADGEN_PRESET=demo"),
+		Name: "the trial", Path: program, Args: a.trialArgs(config, page), Env: trialEnvironment(),
 	}
 	err = process.Run(ctx, command, func(line string) { fmt.Fprintln(stdout, line) })
 	var exit *exec.ExitError
@@ -448,6 +472,36 @@ type exitCode struct {
 func (a *arena) stopped() error {
 	a.out.say("stopped; the same command resumes the trial")
 	return exitCode{unfinished, context.Canceled}
+}
+
+// weighAll measures what the routers add, and keeps it for the next call with the same engines.
+func (a *arena) weighAll(ctx context.Context) error {
+	file, kept := a.folder("added.json"), map[string]string{}
+	if text, err := os.ReadFile(file); err == nil {
+		_ = json.Unmarshal(text, &kept) // what cannot be read is measured again
+	}
+	for _, c := range a.lineup {
+		if c.service == nil { // it is no router in front of the engines
+			continue
+		}
+		key := fmt.Sprint(c.name, a.model, a.flags.Engines, a.flags.Profile, a.flags.Engine)
+		if c.router != nil {
+			key += c.router.Version()
+		}
+		if c.note = kept[key]; c.note != "" {
+			a.out.say("%s: %s (measured before)", c.name, c.note)
+			continue
+		}
+		if err := a.weigh(ctx, c); err != nil {
+			return err
+		}
+		kept[key] = c.note
+		text, err := json.Marshal(kept)
+		if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // weigh measures by how much later the first token comes through a router, and the processor time that it takes for a
@@ -480,17 +534,25 @@ func (a *arena) configure() (file string, err error) {
 		c.arm["name"], c.arm["url"], c.arm["note"] = c.name, c.door.URL, c.note
 		arms = append(arms, c.arm)
 	}
+	file = a.folder("loadgen.yaml")
+	return file, writeTrial(file, arms, a.engines, a.model)
+}
+
+// writeTrial writes a configuration of the load generator.
+func writeTrial(file string, arms []map[string]any, engines []string, model string) error {
 	pages := []string{"no-target"}
-	for _, e := range a.engines {
+	for _, e := range engines {
 		pages = append(pages, "http://"+e)
 	}
 	text, err := json.Marshal(map[string]any{
 		"arms": arms, "cluster": map[string]any{"metrics_urls": pages},
-		"target": map[string]any{"url": a.lineup[0].door.URL, "model": a.model},
+		"target": map[string]any{"url": arms[0]["url"], "model": model},
 	})
-	file = a.folder("loadgen.yaml") // JSON is YAML, too
-	return file, errors.Join(err, os.WriteFile(file, text, 0o600))
+	return errors.Join(err, os.WriteFile(file, text, 0o600)) // JSON is YAML, too
 }
+
+// trialEnvironment is the environment of the load generator.
+func trialEnvironment() []string { return environment("LOADGEN_PRESET=demo") }
 
 // trialArgs are the arguments of the load generator.
 func (a *arena) trialArgs(config, page string) []string {
