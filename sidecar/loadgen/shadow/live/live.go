@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -69,6 +70,8 @@ type Live struct {
 		serial   int64 // serial number of the account
 	}
 	wake chan struct{}
+	// ids are the ids of workers by name: a router's header can name a worker that its metrics page gives an id.
+	ids atomic.Pointer[map[string]string]
 
 	mu      sync.Mutex // held while the account changes or is read
 	account *account   // nil while there is none
@@ -203,7 +206,7 @@ func (t *Turn) Routed(ids []uint32) {
 // FirstToken reports the first token of the answer; worker is empty where it is unknown.
 func (t *Turn) FirstToken(worker string) {
 	if t != nil {
-		t.live.record(event{kind: eventFirstToken, turn: t, worker: workerNumber(worker)})
+		t.live.record(event{kind: eventFirstToken, turn: t, worker: t.live.number(worker)})
 	}
 }
 
@@ -218,7 +221,7 @@ type Result struct {
 }
 
 // Ended reports the end of a turn.
-func (t *Turn) Ended(turn *api.Turn) { t.end(resultOf(turn)) }
+func (t *Turn) Ended(turn *api.Turn) { t.end(t.result(turn)) }
 
 func (t *Turn) end(r Result) {
 	if t != nil {
@@ -226,14 +229,24 @@ func (t *Turn) end(r Result) {
 	}
 }
 
-// resultOf returns the part of an ended turn that an account takes.
-func resultOf(t *api.Turn) Result {
-	r := Result{OK: t.Status == api.TurnOK, CachedTokens: -1, Bytes: len(t.AssistantMessage)}
-	r.Worker = workerNumber(t.Worker)
-	api.Patch(&r.PromptTokens, t.PromptTokens)
-	api.Patch(&r.OutputTokens, t.OutputTokens)
-	api.Patch(&r.CachedTokens, t.CachedTokens)
+// result returns the part of an ended turn that an account takes.
+func (t *Turn) result(turn *api.Turn) Result {
+	r := Result{OK: turn.Status == api.TurnOK, CachedTokens: -1, Bytes: len(turn.AssistantMessage)}
+	if t != nil {
+		r.Worker = t.live.number(turn.Worker)
+	}
+	api.Patch(&r.PromptTokens, turn.PromptTokens)
+	api.Patch(&r.OutputTokens, turn.OutputTokens)
+	api.Patch(&r.CachedTokens, turn.CachedTokens)
 	return r
+}
+
+// number returns the number of a worker that a turn names.
+func (l *Live) number(name string) uint64 {
+	if ids := l.ids.Load(); ids != nil {
+		name = cmp.Or((*ids)[name], name)
+	}
+	return workerNumber(name)
 }
 
 // record adds an event to the queue.
@@ -295,6 +308,11 @@ func (l *Live) adjust(now time.Time) {
 	state := l.opts.State()
 	ids, reportsWorker := l.opts.Capabilities()
 	front := router.ByID(cmp.Or(l.opts.Router(), cluster.Router))
+	byName := map[string]string{}
+	for _, w := range cluster.Workers {
+		byName[w.Name] = w.ID
+	}
+	l.ids.Store(&byName)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	size, problem := sizeOf(cluster, front)

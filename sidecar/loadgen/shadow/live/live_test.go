@@ -312,6 +312,24 @@ func TestWorkerIsReportedAtTheEnd(t *testing.T) {
 	})
 }
 
+// A router that names a worker by its address adds none to those whose metrics have ids.
+func TestWorkerIsNamedByItsAddress(t *testing.T) {
+	on(t, func(s *rig) {
+		for i := range 2 {
+			f := s.Follow(Sent{ID: "r", Conversation: "1"})
+			f.Routed(prompt(1, 330))
+			f.FirstToken("pod-1")
+			pass(time.Second)
+			f.Ended(&api.Turn{
+				Status: api.TurnOK, Worker: "pod-1", PromptTokens: new(330), OutputTokens: new(9), CachedTokens: new(i * 320),
+			})
+		}
+		got := s.shadow()
+		assert.Equal(t, 2, got.Workers)
+		assert.InDelta(t, 0, *got.CacheError, 1e-9)
+	})
+}
+
 // Without token ids the text replaces them. The account keeps its caches while usage shows how many bytes a token has.
 func TestTextReplacesTokenIDs(t *testing.T) {
 	on(t, func(s *rig) {
