@@ -160,8 +160,11 @@ func (r *Results) setup() Section {
 	}
 	var modes []string
 	for i := range r.Sides {
-		m := r.Sides[i].Mode
-		modes = append(modes, fmt.Sprintf("%s (%s, speculation %s)", r.Sides[i].Name, m.Mode, m.Speculation.Name()))
+		text, m := r.Sides[i].Name, r.Sides[i].Mode
+		if m.Mode != api.ModeUnknown {
+			text += fmt.Sprintf(" (%s, speculation %s)", m.Mode, m.Speculation.Name())
+		}
+		modes = append(modes, text)
 	}
 	if len(modes) == 2 {
 		modes = []string{modes[1] + " against " + modes[0]}
