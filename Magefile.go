@@ -190,10 +190,11 @@ func externalParts() []suite.Part {
 		},
 		{
 			Name: "engines", Run: onEngines, Capability: "trials on real engines",
-			Checks: "before simulated engines: five routers recognized; trials over HAProxy, nginx and LiteLLM, and " +
-				"over proxies that are killed; streams that HAProxy holds. cache_aware and round_robin of " +
-				"sglang-router, and equal arms, on cold caches and switched, over two vLLM engines on the CPU. Traces " +
-				"replayed on a simulated worker and on vLLM",
+			Checks: "the load generator's figures against the counters of two vLLM engines on the CPU, asked directly, " +
+				"through seven routers and in a Dynamo; trials of sglang-router's policies and of equal arms on them; traces " +
+				"replayed; what simulated engines answer otherwise. Before simulated engines: routers recognized, ranked and " +
+				"killed, an arena that is stopped and resumed, arms that cheat or die, streams that HAProxy holds. " +
+				"ENGINES_MINUTES lengthens the trials",
 		},
 		{
 			Name: "page", Run: onPage("-skip=^TestGate$"), Capability: "the load generator's own pages",
@@ -687,7 +688,8 @@ func peers(ctx context.Context) (suite.Count, error) {
 
 // onEngines runs trials over real routers, which it installs, and on real engines, where they are installed.
 func onEngines(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=100m", "-tags=engines", "./sidecar/test/engines")
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=60m", "-parallel=16",
+		"-tags=engines", "./sidecar/test/engines")
 }
 
 // everywhere is the system that Grafana's catalog asks a backend for.

@@ -1,10 +1,13 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -106,6 +109,40 @@ func (v VLLM) Command() (process.Command, error) {
 	return process.Command{
 		Name: "vLLM", Path: "nice", Args: args, Env: VLLMEnv(), Log: v.Log, Parent: true,
 	}, os.MkdirAll(filepath.Dir(v.Log), 0o700)
+}
+
+// Ready waits until the engine has answered a long prompt. The first ones after a start take several seconds more than
+// later ones.
+func (v VLLM) Ready(ctx context.Context, p *process.Process) error {
+	url := "http://" + process.Loopback(v.Port)
+	if err := Ready(ctx, url+"/health", p); err != nil {
+		return err
+	}
+	for _, word := range []string{" one", " two"} {
+		body, err := json.Marshal(map[string]any{
+			"model": v.Model, "prompt": strings.Repeat(word, 2000), "max_tokens": 2,
+		})
+		if err != nil {
+			return err
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/completions", bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return err
+		}
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("the engine answers %s: %s", response.Status, text)
+		}
+	}
+	return nil
 }
 
 // Args are the arguments that it shares with a worker of Dynamo over vLLM.

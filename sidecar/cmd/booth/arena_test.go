@@ -63,6 +63,20 @@ func TestArenaRejectsBadInput(t *testing.T) {
 	}
 }
 
+// Bad flags of real engines are named before anything is installed or started.
+func TestEnginesRejectBadInput(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--count=0":  "count: 0 is not allowed: 1 to 16",
+		"--count=17": "count: 17 is not allowed: 1 to 16",
+		"--port=0":   "port: 0 is not allowed: 1 to 65535",
+	} {
+		var out bytes.Buffer
+		args := []string{"engines", "--cache-dir=" + t.TempDir(), flag}
+		assert.Equal(t, badInput, run(t.Context(), t.Context(), args, io.Discard, &out), flag)
+		assert.Contains(t, out.String(), want)
+	}
+}
+
 // Requests go to the engines in turn. One that does not answer is named.
 func TestRouteTakesTurns(t *testing.T) {
 	a, b := engineOf(t, "", "a"), engineOf(t, "", "b")

@@ -105,14 +105,17 @@ func (c *enginesCmd) describe(b *booth, python string) (engines []*service, err 
 	}
 	for i := range c.Count {
 		name := "engine-" + strconv.Itoa(i+1)
-		command, err := local.VLLM{
+		engine := local.VLLM{
 			Python: python, ModelDir: b.folder("model"), Model: randomModel, Port: first + i,
 			Events: "ipc://" + b.folder(name+".events"), Log: b.log(name),
-		}.Command()
+		}
+		command, err := engine.Command()
 		if err != nil {
 			return nil, err
 		}
-		engines = append(engines, b.newService(name, "http://"+process.Loopback(first+i), "/health", engineTimeout, command))
+		s := b.newService(name, "http://"+process.Loopback(first+i), "", engineTimeout, command)
+		s.Ready = engine.Ready
+		engines = append(engines, s)
 	}
 	return engines, nil
 }

@@ -43,7 +43,12 @@ func TestArena(t *testing.T) {
 		_ = c.Run() // its exit code says more
 		return c.ProcessState.ExitCode()
 	}
-	const undecided = 4
+	const badInput, undecided = 2, 4
+	var refused output.Buffer
+	args = append(args, "--span=1ms")
+	assert.Equal(t, badInput, arena(t.Context(), &refused))
+	assert.Contains(t, refused.String(), "nothing was started: loadgen: span: 1ms is not allowed")
+	args = args[:len(args)-1]
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var first output.Buffer

@@ -1,10 +1,10 @@
-// Package engines runs trials on real vLLM engines behind real routers on this machine's CPU, and compares the
-// results with a separate computation over the turns that the load generator stored. Its tests have the build tag
-// engines: they need a directory, named by the variable ENGINES or engines in the user's cache directory, with two
-// virtual environments of Python, vllm and routers (the package sglang-router), and a model in the directory model.
+// Package engines tries the product on engines and routers of others. Its tests have the build tag engines.
 //
-// Traces are replayed on one of these engines, and on a simulated worker, in the forms of Mooncake, Dynamo and Bailian.
+// Real vLLM engines run on this machine's CPU, as `booth engines` installs and starts them, alone, behind each router
+// and in a Dynamo: the figures of the load generator are compared with the engines' counters, the results of trials
+// with a separate computation over the stored turns, replayed traces with their hit rates, and the simulated engines
+// with the real ones. Routers and proxies before simulated engines are recognized, ranked by `booth arena`, and killed.
 //
-// It also runs routers and proxies before simulated engines, which need neither vLLM nor a model. Those it installs:
-// packages of Python into virtual environments, HAProxy and nginx from Debian's packages.
+// Packages of Python are installed into virtual environments in the user's cache directory, HAProxy and nginx from
+// Debian's packages. vLLM takes 6.5 GB there.
 package engines

@@ -108,7 +108,7 @@ func TestReplayAgreesWithTrace(t *testing.T) {
 	bin := boothtest.Programs(t)
 	targets := map[string]func(*testing.T) string{
 		"simulated worker": func(t *testing.T) string { return "http://" + simulated(t, bin)[0] },
-		"vLLM":             func(t *testing.T) string { return engine(t, folder(t), "engine") },
+		"vLLM":             func(t *testing.T) string { return "http://" + engines(t, bin)[0] },
 	}
 	for target, start := range targets {
 		t.Run(target, func(t *testing.T) {

@@ -53,7 +53,7 @@ func begun(t *testing.T, r *local.Router, s local.RouterStart, edit func(string)
 	}
 	metrics := boothtest.FreePort(t, 9500)
 	p = server(t, r.ID, r.Ready, func(port int) process.Command {
-		s.Port, s.Metrics, s.Model, s.Folder = port, metrics, simulatedModel, t.TempDir()
+		s.Port, s.Metrics, s.Model, s.Folder = port, metrics, cmp.Or(s.Model, simulatedModel), t.TempDir()
 		c, err := r.Command(path, s)
 		require.NoError(t, err)
 		if edit != nil {

@@ -3,42 +3,79 @@
 package engines
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"regexp"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/cpu"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
-const model = "tiny"
+// model is the name of the real engines' model.
+const model = "random-32m"
 
-// home returns the directory of the engines and routers, which may not exist.
-func home(t *testing.T) string {
-	t.Helper()
-	if dir := os.Getenv("ENGINES"); dir != "" {
-		return dir
-	}
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	return filepath.Join(cache, "engines")
+// vllm are the real engines of all tests, which take a minute to start and end with the last test.
+var vllm struct {
+	sync.Mutex
+	*process.Process
+
+	workers []string // host and port
+	events  []string // endpoints
 }
 
-// folder returns the directory with engines, routers and a model, and skips the test without it.
-func folder(t *testing.T) string {
-	t.Helper()
-	dir := home(t)
-	for _, name := range []string{"vllm/bin/python", "routers/bin/python", "model/config.json"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Skipf("skipped: no %s in the folder of the engines (variable ENGINES)", name)
-		}
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if vllm.Process != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		vllm.Stop(ctx)
 	}
-	return dir
+	os.Exit(code)
+}
+
+// startTimeout is the time of an installation and of a start.
+const startTimeout = 25 * time.Minute
+
+// printed finds the engines in the output of `booth engines`.
+var printed = regexp.MustCompile(`engine-\d+ +http://(\S+), .* (ipc://\S+)\n`)
+
+// engines starts two vLLM engines on the CPU at the first call, which installs vLLM where necessary, and returns their
+// addresses, host:port.
+func engines(t *testing.T, bin string) []string {
+	t.Helper()
+	vllm.Lock()
+	defer vllm.Unlock()
+	log := filepath.Join(os.TempDir(), fmt.Sprintf("kvbooth-engines-%d.log", os.Getpid()))
+	if vllm.Process == nil {
+		p, err := process.Start(process.Command{
+			Name: "the real engines", Path: filepath.Join(bin, "booth"), Args: []string{"engines"}, Log: log,
+			Env: process.Environment(), Parent: true,
+		})
+		require.NoError(t, err)
+		vllm.Process = p
+		wait.Within(t, startTimeout, "the engines", func() (any, bool) {
+			text, err := os.ReadFile(log)
+			require.NoError(t, err)
+			vllm.workers, vllm.events = nil, nil
+			for _, found := range printed.FindAllSubmatch(text, -1) {
+				vllm.workers = append(vllm.workers, string(found[1]))
+				vllm.events = append(vllm.events, string(found[2]))
+			}
+			return string(text), len(vllm.workers) > 0 || p.Exited()
+		})
+	}
+	require.Len(t, vllm.workers, 2, process.Tail(log))
+	return vllm.workers
 }
 
 // server starts a program that serves HTTP on a free port of loopback, which is passed in its arguments, and waits
@@ -52,47 +89,10 @@ func server(t *testing.T, name, path string, c func(port int) process.Command) *
 	return p
 }
 
-// dtype returns the type of the model's numbers that is fast on this CPU. One without instructions for bfloat16
-// emulates them, and takes several times as long for a prompt.
-func dtype() string {
-	if cpu.X86.HasAVX512BF16 {
-		return "bfloat16"
-	}
-	return "float32"
-}
-
-// engine starts a vLLM engine on the CPU.
-func engine(t *testing.T, dir, name string) (url string) {
-	return server(t, name, "/health", func(port int) process.Command {
-		return process.Command{
-			Path: "nice", // a load generator beside it would be late on two cores
-			Args: []string{
-				"-n15", filepath.Join(dir, "vllm/bin/python"), "-m", "vllm.entrypoints.openai.api_server",
-				"--model", filepath.Join(dir, "model"),
-				"--served-model-name", model, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--enforce-eager",
-				"--enable-prefix-caching", "--enable-prompt-tokens-details", "--dtype", dtype(),
-				"--max-model-len", "16384", "--max-num-seqs", "32", "--generation-config", "vllm",
-			},
-			Env: append(process.Environment(), "VLLM_TARGET_DEVICE=cpu", "VLLM_CPU_KVCACHE_SPACE=1",
-				"VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1"),
-			Parent: true,
-		}
-	}).URL()
-}
-
-// router starts an sglang-router with a policy for workers.
-func router(t *testing.T, dir, policy string, workers ...string) (url string) {
-	metrics := boothtest.FreePort(t, 9200)
-	return server(t, policy, "/v1/models", func(port int) process.Command {
-		return process.Command{
-			Path: filepath.Join(dir, "routers/bin/python"),
-			Args: append([]string{
-				"-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--policy", policy,
-				"--prometheus-host", "127.0.0.1", "--prometheus-port", strconv.Itoa(metrics), "--worker-urls",
-			}, workers...),
-			Parent: true,
-		}
-	}).URL()
+// sglang starts an sglang-router with a policy for workers, and returns its URL.
+func sglang(t *testing.T, policy string, workers ...string) (url string) {
+	p, _ := begun(t, find(t, "sglang"), local.RouterStart{Policy: policy, Model: model, Workers: workers}, nil)
+	return p.URL()
 }
 
 // loadgen starts a load generator with the frontends of kv, cacheAware, and of round_robin.
