@@ -320,6 +320,7 @@ type streaming struct {
 	text     detokenizer
 	done     int    // delivered tokens
 	sent     int    // bytes of their text
+	last     []byte // text of the last chunk, which vLLM sends with the finish reason
 	textBuf  []byte // reused
 	eventBuf []byte // reused
 }
@@ -352,13 +353,24 @@ func (s *streaming) routed() error {
 func (s *streaming) chunks(sizes []int) error {
 	if s.writer == nil {
 		s.begin()
+		if s.worker != nil && !s.request.plain() { // an engine sends the role first, alone
+			s.eventBuf = s.writer.text(s.eventBuf, nil)
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
 	}
 	for _, n := range sizes {
 		s.textBuf = s.text.next(s.textBuf, s.answer.Tokens[s.done:s.done+n])
 		s.done += n
-		if text := s.visible(s.textBuf, s.sent); len(text) > 0 {
+		text := s.visible(s.textBuf, s.sent)
+		s.sent += len(text)
+		switch {
+		case len(text) == 0:
+		case s.worker != nil && s.server.options.Engine == "vllm" && s.done == len(s.answer.Tokens):
+			s.last = append(s.last, text...)
+		default:
 			s.eventBuf = s.writer.text(s.eventBuf, text)
-			s.sent += len(text)
 		}
 	}
 	return s.flush()
@@ -378,7 +390,7 @@ func (s *streaming) flush() error {
 }
 
 func (s *streaming) end(r sim.Report) error {
-	s.eventBuf = s.writer.finish(s.eventBuf, r.Reason, s.timing(r))
+	s.eventBuf = s.writer.finish(s.eventBuf, s.last, r.Reason, s.timing(r))
 	if s.request.includeUsage() {
 		withCached := metrics.ReportsCachedTokens(s.server.options.Engine)
 		s.eventBuf = s.writer.usage(s.eventBuf, s.id, r, withCached)

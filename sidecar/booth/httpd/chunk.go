@@ -102,11 +102,12 @@ func (c *chunks) text(to, text []byte) []byte {
 	return append(to, c.tail...)
 }
 
-// finish appends the chunk with the finish reason. timing is the member nvext.timing, nil if not requested.
-func (c *chunks) finish(to []byte, reason sim.FinishReason, timing []byte) []byte {
+// finish appends the chunk with the finish reason, and with text that was held back for it. timing is the member
+// nvext.timing, nil if not requested.
+func (c *chunks) finish(to, text []byte, reason sim.FinishReason, timing []byte) []byte {
 	to = append(to, c.head...)
-	if c.end == "" {
-		to = append(append(to, c.key...), `""`...)
+	if c.end == "" || len(text) > 0 {
+		to = appendString(append(to, c.key...), text)
 	}
 	to = fmt.Appendf(to, `%s,"finish_reason":%s,"logprobs":null}],%s`, c.end, quoted(string(reason)), c.common)
 	to = appendNVExt(to, c.worker, timing)

@@ -190,14 +190,21 @@ func TestCompletions(t *testing.T) {
 			assert.NotEmpty(t, c.Choices[0].Text)
 			assert.Equal(t, i > 0, c.Usage.Details.Cached > 0, "equal tokens are cached")
 		}
-		answer := w.call(http.MethodPost, "/v1/completions",
-			head+`"prompt":"word","max_tokens":9,"stream":true,"stream_options":{"include_usage":true}}`)
-		all, err := readEvents(answer.Body)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, len(all), 4)
-		assert.Contains(t, all[0].data, `"choices":[{"index":0,"text":"`)
-		assert.Contains(t, all[len(all)-3].data, `"text":"","finish_reason":"length"`)
-		assert.Contains(t, all[len(all)-2].data, `"completion_tokens":9`)
+		const streamed = `,"max_tokens":9,"stream":true,"stream_options":{"include_usage":true}}`
+		for path, want := range map[string]struct{ question, first, last string }{
+			"/v1/completions": {`"prompt":"word"`, `"text":".+"`, `"text":".+","finish_reason":"length"`},
+			"/v1/chat/completions": {
+				`"messages":[{"role":"user","content":"word"}]`, `"content":"","role":"assistant"`,
+				`"content":".+"},"finish_reason":"length"`,
+			},
+		} {
+			all, err := readEvents(w.call(http.MethodPost, path, head+want.question+streamed).Body)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, len(all), 4)
+			assert.Regexp(t, want.first, all[0].data)
+			assert.Regexp(t, want.last, all[len(all)-3].data)
+			assert.Contains(t, all[len(all)-2].data, `"completion_tokens":9`)
+		}
 		for _, prompt := range []string{`""`, "[]", `["a","b"]`, "7", "null"} {
 			assert.Equal(t, http.StatusBadRequest,
 				w.call(http.MethodPost, "/v1/completions", head+`"prompt":`+prompt+`}`).Code, prompt)
