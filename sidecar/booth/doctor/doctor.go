@@ -36,6 +36,7 @@ const (
 const (
 	loadgenTimeout = 5 * time.Second
 	partTimeout    = 13 * time.Second
+	routerTimeout  = 25 * time.Second // more for what the router does with prompts
 	callTimeout    = 4 * time.Second
 )
 
@@ -50,6 +51,8 @@ type Options struct {
 	GrafanaURL    string
 	GrafanaToken  string // token of a service account; "" uses anonymous access
 	Version       string // version of this program, to compare with the load generator's
+
+	Router bool // look at what the router of an idle target does, with some dozens of requests
 
 	Kubernetes bool // examine Kubernetes even if the load generator does not use it
 	Kubeconfig string
@@ -168,7 +171,11 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	examine(0, loadgenTimeout)
 	var wg sync.WaitGroup
 	for i := 1; i < len(parts); i++ {
-		wg.Go(func() { examine(i, partTimeout) })
+		timeout := partTimeout
+		if parts[i].name == Target && e.Router {
+			timeout += routerTimeout
+		}
+		wg.Go(func() { examine(i, timeout) })
 	}
 	wg.Wait()
 	r.count()

@@ -32,6 +32,7 @@ const routedByKV = "dynamo_component_router_kv_hit_rate_count"
 
 // probed is the result of a few requests with the same beginning.
 type probed struct {
+	options   chat.Options
 	client    *chat.Client
 	router    *router.Router  // nil: not recognized
 	remarks   []router.Remark // on settings that the answers contradict
@@ -46,7 +47,10 @@ type probed struct {
 // probe has the load generator's client find out what the server can do. Then it sends a long prompt, and repeats it
 // until the router predicts a hit.
 func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err error) {
-	if p.client, err = e.chat(l, &p.router, &p.remarks); err != nil {
+	if p.options, err = e.chat(l, &p.router, &p.remarks); err != nil {
+		return p, err
+	}
+	if p.client, err = chat.New(p.options); err != nil {
 		return p, err
 	}
 	before, _ := e.routed(ctx, l) // a missing counter starts at 0
@@ -83,8 +87,8 @@ func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err er
 	return p, nil
 }
 
-// chat returns the load generator's client of a lane's server. Its probe sets found and remarks.
-func (e *exam) chat(l lane, found **router.Router, remarks *[]router.Remark) (*chat.Client, error) {
+// chat returns the options of the load generator's client of a lane's server. Its probe sets found and remarks.
+func (e *exam) chat(l lane, found **router.Router, remarks *[]router.Remark) (o chat.Options, err error) {
 	settings := router.Settings{
 		Router: e.setting("target.router"), WorkerHeader: e.setting("target.worker_header"),
 		Session: e.setting("target.session"), RequestID: e.setting("target.request_id"),
@@ -93,14 +97,20 @@ func (e *exam) chat(l lane, found **router.Router, remarks *[]router.Remark) (*c
 		settings.Router = ""
 	}
 	key, _ := e.key(l)
-	return chat.New(chat.Options{
+	o = chat.Options{
 		URL: l.base.String(), Model: l.model, APIKey: key, WorkerHeaders: router.WorkerHeaders(settings.WorkerHeader),
 		Settings: probeSettings,
-		Recognize: func(shown chat.Evidence) chat.Recognized {
-			*found, *remarks = settings.Identify(router.Evidence(shown))
-			return chat.Recognized{}
+		Recognize: func(shown chat.Evidence) (r chat.Recognized) {
+			if *found, *remarks = settings.Identify(router.Evidence(shown)); *found != nil {
+				r.Router = (*found).ID
+			}
+			return r
 		},
-	})
+	}
+	if settings.Session != "" {
+		err = o.Session.UnmarshalText([]byte(settings.Session))
+	}
+	return o, err
 }
 
 // probeSettings are those of the clients of probes.

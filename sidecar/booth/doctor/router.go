@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/cluster/probe"
 	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
@@ -47,6 +49,28 @@ func (e *exam) router(ctx context.Context, all *findings, p probed) {
 	}
 	if r == nil || r.ID != router.Dynamo {
 		connection(ctx, all, p.client, name)
+	}
+	if e.Router {
+		e.policy(ctx, all, p)
+	}
+}
+
+// policy reports what the router does with prompts.
+func (e *exam) policy(ctx context.Context, all *findings, p probed) {
+	pages := strings.Split(e.setting("cluster.metrics_urls"), ",")
+	report, err := probe.Run(ctx, probe.Options{
+		Chat: p.options, Engines: probe.FindEngines(ctx, &http.Client{Timeout: callTimeout}, pages),
+	})
+	if err != nil {
+		all.skip("what the router does with prompts: a request fails: "+err.Error(), "see the router's log")
+		return
+	}
+	for _, f := range report.Findings() {
+		if f.Verdict == probe.Unclear {
+			all.skip(f.Text, f.Remedy)
+			continue
+		}
+		all.ok(f.Text)
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/doctor"
 	"kvbooth/sidecar/booth/httpd"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/loadgen/cluster/probe"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 )
@@ -60,7 +60,7 @@ type contender struct {
 	router  *local.Router // nil for our own and for Dynamo
 	policy  string
 	service *service
-	door    doctor.Door
+	door    probe.Door
 	arm     map[string]any // of the load generator's configuration
 	note    string         // what it adds to an engine
 }
@@ -315,7 +315,7 @@ func (a *arena) startAll(ctx context.Context, programs map[*contender]string) er
 		return err
 	}
 	at := made.addresses()
-	dynamo.door = doctor.Door{URL: "http://" + at.frontend, Model: a.model}
+	dynamo.door = probe.Door{URL: "http://" + at.frontend, Model: a.model}
 	dynamo.arm["metrics_urls"] = at.workers
 	a.lineup = append(a.lineup, dynamo)
 	return nil
@@ -355,7 +355,7 @@ func (a *arena) startEngines(ctx context.Context) error {
 		a.engines = append(a.engines, process.Loopback(worker+i))
 		a.events = append(a.events, "tcp://"+process.Loopback(event+i))
 	}
-	door := doctor.Door{URL: "http://" + process.Loopback(frontend), Model: a.model}
+	door := probe.Door{URL: "http://" + process.Loopback(frontend), Model: a.model}
 	a.lineup = append(a.lineup, &contender{name: "best placement", door: door, arm: map[string]any{}})
 	return nil
 }
@@ -377,7 +377,7 @@ func (a *arena) describe(c *contender, program string) error {
 	}
 	url := "http://" + process.Loopback(port)
 	c.service = a.newService(c.name, url, c.router.Ready, readyTimeout, command)
-	c.door = doctor.Door{URL: url, Model: a.model, Key: c.router.Key}
+	c.door = probe.Door{URL: url, Model: a.model, Key: c.router.Key}
 	c.arm = map[string]any{"worker_header": a.workerHeader(c.router.Worker)}
 	if header := c.router.Session(c.policy); header != "" {
 		c.arm["session"] = "header:" + header
@@ -410,7 +410,7 @@ func (a *arena) plain() (*contender, error) {
 	}
 	c := &contender{name: "plain round-robin", arm: map[string]any{"worker_header": a.workerHeader("")}}
 	c.service, err = a.ownService(c.name, process.Loopback(port), "/v1/models", args...)
-	c.door = doctor.Door{URL: "http://" + process.Loopback(port), Model: a.model}
+	c.door = probe.Door{URL: "http://" + process.Loopback(port), Model: a.model}
 	return c, err
 }
 
@@ -444,7 +444,7 @@ func (a *arena) compare(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a.out.say("the ranking so far: http://%s/", page)
+	a.out.say("the ranking so far: http://%s/benchmarks", page)
 	command := process.Command{
 		Name: "the trial", Path: program, Args: a.trialArgs(config, page), Env: trialEnvironment(),
 	}
@@ -504,6 +504,9 @@ func (a *arena) weighAll(ctx context.Context) error {
 	return nil
 }
 
+// addedPairs is the number of pairs of requests that measure what a router adds.
+const addedPairs = 40
+
 // weigh measures by how much later the first token comes through a router, and the processor time that it takes for a
 // request.
 func (a *arena) weigh(ctx context.Context, c *contender) error {
@@ -513,7 +516,7 @@ func (a *arena) weigh(ctx context.Context, c *contender) error {
 		return d
 	}
 	before := used()
-	added, err := doctor.AddedLatency(ctx, c.door, doctor.Door{URL: "http://" + a.engines[0], Model: a.model})
+	added, err := probe.AddedLatency(ctx, c.door, probe.Door{URL: "http://" + a.engines[0], Model: a.model}, addedPairs)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}
@@ -574,7 +577,8 @@ func (a *arena) trialArgs(config, page string) []string {
 	if c.Rate != "" {
 		args = append(args, "--rate="+c.Rate)
 	} else {
-		args = append(args, "--concurrency="+strconv.Itoa(c.Concurrency))
+		// Conversations of one turn begin as often as turns do, and none is to wait for its start.
+		args = append(args, "--concurrency="+strconv.Itoa(c.Concurrency), "--start-rate="+strconv.Itoa(10*c.Concurrency))
 	}
 	for _, file := range c.Output {
 		args = append(args, "--output="+file)

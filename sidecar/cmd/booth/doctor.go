@@ -29,6 +29,8 @@ type doctorCmd struct {
 	PrometheusURL string `name:"prometheus-url" placeholder:"URL" help:"URL of Prometheus. Default: the one the load generator uses."`
 	GrafanaURL    string `name:"grafana-url" placeholder:"URL" help:"URL of Grafana as used in a browser, including any sub-path. Default: http://127.0.0.1:3000 if the load generator is on this machine. Set GRAFANA_TOKEN to a service account token if it needs a login."`
 
+	Router bool `default:"true" negatable:"" help:"Also find out what the router of an idle target does with prompts, with some dozens of requests in about ten seconds."`
+
 	Kubernetes bool     `help:"Also check the Kubernetes cluster. Implied if the load generator switches modes there, or by any of the following flags."`
 	Kubeconfig string   `placeholder:"FILE" help:"Kubeconfig file. Default: the load generator's setting, the pod's service account, or the kubeconfig that kubectl uses."`
 	Context    string   `placeholder:"NAME" help:"Context in the kubeconfig. Default: the current context."`
@@ -43,7 +45,7 @@ type doctorCmd struct {
 // Help returns the text below the list of flags.
 func (c *doctorCmd) Help() string {
 	return "Each line is ok, warning, problem or not checked, with a suggested fix. " +
-		"Nothing is changed; an idle target gets a few short requests. " +
+		"Nothing is changed; an idle target gets some dozens of short requests. " +
 		"Exit codes: 0 no problem, 1 at least one problem, 2 invalid flags."
 }
 
@@ -60,7 +62,7 @@ func (c *doctorCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error 
 		LoadgenURL: c.LoadgenURL, Token: token, TargetURL: c.TargetURL,
 		TargetKey: os.Getenv("LOADGEN_TARGET_API_KEY"), TwinKey: os.Getenv("LOADGEN_TWIN_TARGET_API_KEY"),
 		PrometheusURL: c.PrometheusURL, GrafanaURL: c.GrafanaURL, GrafanaToken: os.Getenv("GRAFANA_TOKEN"),
-		Version: api.ProgramVersion(), Kubernetes: c.Kubernetes, Kubeconfig: c.Kubeconfig, Context: c.Context,
+		Version: api.ProgramVersion(), Router: c.Router, Kubernetes: c.Kubernetes, Kubeconfig: c.Kubeconfig, Context: c.Context,
 		Namespace: c.Namespace, Graphs: c.Graph, Secrets: c.Secret, GPUs: c.GPUs,
 	}
 	report, err := examine(ctx, o, stdout, stderr)

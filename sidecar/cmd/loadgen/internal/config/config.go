@@ -88,6 +88,7 @@ type Config struct {
 	Shadow  *Shadow  `kong:"-"` // of the command shadow alone
 	Trace   *Trace   `kong:"-"` // of the command trace alone
 	Record  *Record  `kong:"-"` // of the command record alone
+	Probe   *Probe   `kong:"-"` // of the command probe-router alone
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
 	LevelGiven   bool `kong:"-"` // a source sets concurrency or rate
@@ -445,6 +446,8 @@ const (
 	Traced   Command = "trace"
 	Recorded Command = "record"
 	Replayed Command = "replay"
+
+	Probed Command = "probe-router"
 
 	Joined Command = "member"
 )

@@ -137,6 +137,12 @@ It also takes all settings of loadgen (loadgen help all).
 Exit codes: 0 no problem found; 2 something must be fixed first.
 `
 
+const besidesProbe = `
+It also takes the settings of the target and of arms (loadgen help target), and looks at each arm.
+
+Exit codes: 0 the router was looked at, whatever was found; 2 it could not be.
+`
+
 // printHelp prints the help of the whole program, whatever the command: the settings of the requested topic, else the
 // most common ones, with examples and the topics.
 func (m *model) printHelp(options kong.HelpOptions, ctx *kong.Context) error {
@@ -195,6 +201,8 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 		text = besidesReplay
 	case Check:
 		text = besidesCheck
+	case Probed:
+		text = besidesProbe
 	}
 	_, err := fmt.Fprint(ctx.Stdout, text)
 	return err

@@ -282,6 +282,8 @@ func (l *loader) takeCommand(ctx *kong.Context, c *Config) {
 		c.Trace = &l.grammar.Trace
 	case Recorded:
 		c.Record = &l.grammar.Record
+	case Probed:
+		c.Probe = &l.grammar.Probe
 	case Joined:
 		c.Member = true
 	}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/loadgen/cluster/probe"
+)
+
+// probeRouters looks at the router of each arm, or of the target, and prints what it finds. The error is a notStarted.
+func probeRouters(ctx context.Context, conf *config.Config, stdout io.Writer) error {
+	type result struct {
+		Arm      string          `json:"arm,omitempty"`
+		URL      string          `json:"url"`
+		Report   probe.Report    `json:"report"`
+		Findings []probe.Finding `json:"findings"`
+	}
+	var all []result
+	for _, at := range addressed(conf) {
+		report, err := probeRouter(ctx, at.conf, conf.Probe.Engines)
+		if err != nil {
+			return notStarted{err}
+		}
+		all = append(all, result{at.arm, at.conf.Target.URL, report, report.Findings()})
+		if conf.Probe.Format == "text" {
+			printProbe(stdout, at.arm, at.conf.Target.URL, &report)
+		}
+	}
+	if conf.Probe.Format == "text" {
+		return nil
+	}
+	e := json.NewEncoder(stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(all)
+}
+
+// address is an address that turns are sent to, with the configuration for it.
+type address struct {
+	arm  string // empty: there are no arms
+	conf *config.Config
+}
+
+// addressed returns the addresses of a configuration: those of its arms or modes, or the target alone.
+func addressed(conf *config.Config) (all []address) {
+	for _, a := range conf.Mode.Addresses() {
+		at, _ := conf.At(a)
+		all = append(all, address{a.State.Text(), at})
+	}
+	if all == nil {
+		all = []address{{"", conf}}
+	}
+	return all
+}
+
+// probeRouter looks at the router of one address. Without engines, it finds those among the pages of the cluster.
+func probeRouter(ctx context.Context, conf *config.Config, engines []string) (probe.Report, error) {
+	options, err := chatOptions(targetOptions(conf), conf.Target.APIKey, conf.Target.Opened)
+	if err != nil {
+		return probe.Report{}, err
+	}
+	if len(engines) == 0 {
+		own, _ := url.Parse(conf.Target.URL)
+		pages := slices.DeleteFunc(slices.Clone(conf.Cluster.MetricsURLs), func(page string) bool {
+			u, err := url.Parse(page)
+			return err == nil && own != nil && u.Host == own.Host
+		})
+		engines = probe.FindEngines(ctx, &http.Client{Timeout: 3 * time.Second}, pages)
+	}
+	return probe.Run(ctx, probe.Options{Chat: options, Engines: engines})
+}
+
+// marks are what a line of the result begins with.
+var marks = map[probe.Verdict]string{probe.Yes: "yes", probe.No: "no", probe.Unclear: "?"}
+
+func printProbe(w io.Writer, arm, address string, r *probe.Report) {
+	if arm != "" {
+		arm += ", "
+	}
+	router := r.Router
+	if router == "" {
+		router = "no router is recognized"
+	}
+	fmt.Fprintf(w, "%s%s: %s (%.1f s)\n", arm, api.Printable(address), router, r.Seconds)
+	for _, f := range r.Findings() {
+		fmt.Fprintf(w, "  %-4s %s\n", marks[f.Verdict], f.Text)
+		if f.Remedy != "" {
+			fmt.Fprintf(w, "       %s\n", f.Remedy)
+		}
+	}
+}

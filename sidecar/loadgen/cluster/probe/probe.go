@@ -1,0 +1,369 @@
+// Package probe finds out with some dozens of requests what a router does: whether prompts that begin alike meet again,
+// whether sessions stay, whether it follows the events of the caches, what it adds to a first token, and whether it
+// holds streams back. A cache-aware policy that has no effect fails no request, and is found by nothing else.
+package probe
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/cluster/router"
+)
+
+const (
+	pairs        = 10
+	answerTokens = 2
+	eventDelay   = time.Second // until a router has indexed the events of a prompt
+	few          = 2           // second requests at once
+	streamTokens = 20          // of the answers whose chunks are looked at
+)
+
+// Settings are the timeouts of a probe's clients.
+var Settings = chat.Settings{
+	ConnectTimeout: 5 * time.Second, FirstTokenTimeout: 15 * time.Second, TurnTimeout: 20 * time.Second,
+}
+
+// filler makes a prompt of some 15 blocks of 32 tokens.
+var filler = strings.Repeat("A question is asked twice, to see whether the second one finds what the first one left. ", 44)
+
+// Options configure a probe.
+type Options struct {
+	Chat chat.Options // of the router, which its Recognize identifies
+	// Engines are the URLs of the engines behind it; none: what it adds, and whether it follows events, stays unknown.
+	Engines []string
+}
+
+// Placement counts pairs of requests whose second one was served where the first one was.
+type Placement struct {
+	Same int `json:"same"`
+	Of   int `json:"of"`
+}
+
+// Report is what a probe has found. What could not be looked at is nil.
+type Report struct {
+	Router  string `json:"router,omitempty"`    // display name; empty: not recognized
+	By      string `json:"worker_by,omitempty"` // what names the worker of an answer; empty: the cached tokens do
+	Workers int    `json:"workers"`             // that have answered; 0: they are not named
+
+	// Chance is the share of pairs of prompts that begin differently that one worker has served.
+	Chance  float64    `json:"chance"`
+	Repeats Placement  `json:"repeats"`               // pairs of identical prompts
+	Others  *Placement `json:"others,omitempty"`      // pairs of different ones
+	Session string     `json:"session,omitempty"`     // what carries the session, in the notation of target.session
+	Stays   *Placement `json:"sessions,omitempty"`    // different prompts of one session
+	Events  *Placement `json:"events,omitempty"`      // prompts that an engine had got before, without the router
+	Added   *Added     `json:"added,omitempty"`       // to the first token
+	Held    bool       `json:"held"`                  // streams arrive in bursts
+	Direct  *bool      `json:"held_direct,omitempty"` // the engines' own streams do
+	Seconds float64    `json:"seconds"`
+}
+
+// run is a probe in progress.
+type run struct {
+	Report
+
+	client  *chat.Client
+	engines []*chat.Client
+	hosts   []string // of the engines
+	rng     *mathrand.Rand
+}
+
+// Run probes a router. It takes some seconds and about 80 requests of 500 tokens or fewer.
+func Run(ctx context.Context, o Options) (Report, error) {
+	began := time.Now()
+	r := &run{rng: mathrand.New(mathrand.NewPCG(uint64(began.UnixNano()), 1))}
+	defer r.close()
+	if err := r.connect(ctx, o); err != nil {
+		return Report{}, err
+	}
+	for _, look := range []func(context.Context) error{r.places, r.added, r.streams} {
+		if err := look(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	r.Seconds = time.Since(began).Seconds()
+	return r.Report, nil
+}
+
+func (r *run) close() {
+	for _, c := range append(r.engines, r.client) {
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+// connect makes the clients, that of the router with the session that it takes.
+func (r *run) connect(ctx context.Context, o Options) error {
+	var found *router.Router
+	for range 2 { // once more with the session of the router that the first one has recognized
+		client, err := chat.New(o.Chat)
+		if err != nil {
+			return err
+		}
+		r.client = client
+		if failure := client.Probe(ctx); failure != nil {
+			return failure
+		}
+		found = router.ByID(client.Recognized().Router)
+		r.Session, r.By = o.Chat.Session.String(), client.Recognized().Worker
+		if found == nil || r.Session != "" || len(found.Sessions) == 0 {
+			break
+		}
+		client.Close()
+		if err := o.Chat.Session.UnmarshalText([]byte(found.Sessions[0])); err != nil {
+			return err
+		}
+	}
+	if found != nil {
+		r.Router = found.Name
+	}
+	for _, text := range o.Engines {
+		u, err := url.Parse(text)
+		if err != nil {
+			return api.Refuse("engines", text, "URLs of engines, such as http://gpu-1:8000")
+		}
+		client, err := chat.New(chat.Options{
+			URL: text, Model: r.client.Model(), Settings: o.Chat.Settings, Dial: o.Chat.Dial,
+		})
+		if err != nil {
+			return err
+		}
+		r.engines = append(r.engines, client)
+		r.hosts = append(r.hosts, u.Host)
+		if failure := client.Probe(ctx); failure != nil {
+			return fmt.Errorf("%s: %w", text, failure)
+		}
+	}
+	return nil
+}
+
+// FindEngines returns those of some metrics pages at whose address an engine lists its model.
+func FindEngines(ctx context.Context, client *http.Client, pages []string) (engines []string) {
+	for _, page := range pages {
+		u, err := url.Parse(page)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		root := u.Scheme + "://" + u.Host
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, root+"/v1/models", nil)
+		if err != nil {
+			continue
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			continue
+		}
+		var list struct{ Data []struct{ ID string } }
+		err = json.NewDecoder(response.Body).Decode(&list)
+		response.Body.Close()
+		if err == nil && len(list.Data) > 0 {
+			engines = append(engines, root)
+		}
+	}
+	return engines
+}
+
+// asked is a request of a probe, with its answer.
+type asked struct {
+	client  *chat.Client
+	prompt  string
+	session string
+	answer  chat.Result
+}
+
+// fresh returns a prompt that begins like no other.
+func fresh() string { return rand.Text() + ". " + filler }
+
+// all sends requests, a number at once, in an order that is drawn: a rotation over the workers then repeats nothing.
+func (r *run) all(ctx context.Context, requests []*asked, atOnce int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, i := range r.rng.Perm(len(requests)) {
+		q := requests[i]
+		group.Go(func() (err error) {
+			q.answer, err = ask(ctx, cmp.Or(q.client, r.client), chat.Request{
+				Messages:     []chat.Message{{Role: chat.RoleUser, Text: q.prompt}},
+				Conversation: cmp.Or(q.session, rand.Text()), MaxTokens: answerTokens,
+			})
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// ask sends a request and returns its complete answer.
+func ask(ctx context.Context, client *chat.Client, q chat.Request) (chat.Result, error) {
+	a := client.Do(ctx, q)
+	switch {
+	case a.Cancelled:
+		return a, api.Reason(context.Cause(ctx))
+	case a.Err != nil:
+		return a, a.Err
+	}
+	return a, nil
+}
+
+// found reports whether an answer found most of its prompt in a cache. known is false where no answer says so.
+func found(a chat.Result) (hit, known bool) {
+	if a.Usage == nil || !a.Usage.HasCached {
+		return false, false
+	}
+	return 2*a.Usage.Cached > a.Usage.Prompt, true
+}
+
+// met counts pairs. Where no worker is named, a repeat that finds its prompt in the cache was served where the first
+// one was.
+func met(c couple, repeats bool) *Placement {
+	p := &Placement{}
+	for i, a := range c.first {
+		worker, again := a.answer.Worker, c.second[i].answer
+		hit, known := found(again)
+		switch {
+		case worker != "" && again.Worker != "":
+			p.Of++
+			if worker == again.Worker {
+				p.Same++
+			}
+		case repeats && known:
+			p.Of++
+			if hit {
+				p.Same++
+			}
+		}
+	}
+	if p.Of == 0 {
+		return nil
+	}
+	return p
+}
+
+// couple is a list of first and a list of second requests.
+type couple struct{ first, second []*asked }
+
+// couples makes pairs of requests.
+func couples(create func(i int) (first, second *asked)) (c couple) {
+	for i := range pairs {
+		first, second := create(i)
+		c.first, c.second = append(c.first, first), append(c.second, second)
+	}
+	return c
+}
+
+// places looks at where requests go. First ones of one kind are sent at once, so that a router spreads them, and second
+// ones a few at once, so that none is spilled, after a time in which events arrive.
+func (r *run) places(ctx context.Context) error {
+	same := couples(func(int) (_, _ *asked) {
+		text := fresh()
+		return &asked{prompt: text}, &asked{prompt: text}
+	})
+	others := couples(func(i int) (_, _ *asked) { return same.first[i], &asked{prompt: fresh()} })
+	var sessions, events couple
+	if r.Session != "" {
+		sessions = couples(func(int) (_, _ *asked) {
+			id := rand.Text()
+			return &asked{prompt: fresh(), session: id}, &asked{prompt: fresh(), session: id}
+		})
+	}
+	if len(r.engines) > 1 {
+		events = couples(func(i int) (_, _ *asked) {
+			text := fresh()
+			return &asked{prompt: text, client: r.engines[i%len(r.engines)]}, &asked{prompt: text}
+		})
+	}
+	for _, first := range [][]*asked{same.first, slices.Concat(sessions.first, events.first)} {
+		if err := r.all(ctx, first, len(first)+1); err != nil {
+			return err
+		}
+	}
+	if err := pause(ctx, eventDelay); err != nil {
+		return err
+	}
+	if err := r.all(ctx, slices.Concat(same.second, others.second, sessions.second, events.second), few); err != nil {
+		return err
+	}
+	r.countWorkers(slices.Concat(same.first, others.second))
+	if p := met(same, true); p != nil {
+		r.Repeats = *p
+	}
+	r.Others, r.Stays = met(others, false), met(sessions, false)
+	for i := range events.first {
+		events.first[i].answer.Worker = r.hosts[i%len(r.hosts)]
+		if !slices.Contains(r.hosts, events.second[i].answer.Worker) {
+			events.second[i].answer.Worker = "" // the router has other names for the engines
+		}
+	}
+	r.Events = met(events, true)
+	return nil
+}
+
+// countWorkers counts the workers of prompts that begin differently, and how often two of these meet.
+func (r *run) countWorkers(different []*asked) {
+	served, all, meet := map[string]int{}, 0, 0
+	for _, a := range different {
+		if a.answer.Worker != "" {
+			meet += served[a.answer.Worker]
+			served[a.answer.Worker]++
+			all++
+		}
+	}
+	r.Workers = len(served)
+	switch {
+	case all > 1:
+		r.Chance = float64(meet) / float64(all*(all-1)/2)
+	case len(r.engines) > 0:
+		r.Chance = 1 / float64(len(r.engines))
+	}
+}
+
+// added measures what the router adds to a first token.
+func (r *run) added(ctx context.Context) error {
+	if len(r.engines) == 0 {
+		return nil
+	}
+	a, err := measure(ctx, r.client, r.engines[0], pairs)
+	r.Added = &a
+	return err
+}
+
+// streams looks at the chunks of a longer answer.
+func (r *run) streams(ctx context.Context) error {
+	held := func(client *chat.Client) (bool, error) {
+		a, err := ask(ctx, client, chat.Request{
+			Messages:  []chat.Message{{Role: chat.RoleUser, Text: "Number " + strconv.FormatInt(time.Now().UnixNano(), 36)}},
+			MaxTokens: streamTokens,
+		})
+		return a.Buffered(), err
+	}
+	var err error
+	if r.Held, err = held(r.client); err != nil || !r.Held || len(r.engines) == 0 {
+		return err
+	}
+	direct, err := held(r.engines[0])
+	r.Direct = &direct
+	return err
+}
+
+// pause waits for a time, or until ctx ends, and returns the reason of that.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return api.Reason(ctx.Err())
+	case <-time.After(d):
+		return nil
+	}
+}
