@@ -38,12 +38,13 @@ func TestRequest(t *testing.T) {
 		o.Priority = "-5"
 	})
 	c.ext.set(map[string]bool{ExtStreamOptions: true, ExtNVExt: true}, 1)
-	history := append(hello(), Message{Role: RoleAssistant})
+	history := append(hello(), Message{Role: RoleAssistant}, Message{Role: "tool", Text: "x"})
 	r := c.Do(t.Context(), Request{ID: "42-3", Messages: history, MaxTokens: 830, Instance: "16549284283275536882"})
 	require.True(t, r.OK(), outcome(r))
 	in := <-got
 	want := `{"model":"llama","max_tokens":830,"stream":true,"stream_options":{"include_usage":true},` +
-		`"messages":[{"role":"user","content":"Hello."},{"role":"assistant","content":""}],"min_tokens":830,` +
+		`"messages":[{"role":"user","content":"Hello."},{"role":"assistant","content":""},` +
+		`{"role":"tool","content":"x","tool_call_id":"call00002"}],"min_tokens":830,` +
 		`"nvext":{"extra_fields":["worker_id","timing"],"backend_instance_id":16549284283275536882,` +
 		`"agent_hints":{"priority":-5}},"extra":{"a":[1]},"temperature":0}`
 	assert.Equal(t, want, strings.TrimSpace(string(in.body)))

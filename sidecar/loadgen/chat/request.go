@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -167,6 +168,9 @@ func (c *Client) encode(p *payload, req Request, used map[string]bool) error {
 	return nil
 }
 
+// roleTool is the role of a tool's result. SMG and sglang-router refuse one without the id of its call.
+const roleTool = "tool"
+
 // noMessages is the field messages of a [wireRequest].
 const noMessages = `"messages":[]`
 
@@ -193,6 +197,9 @@ func (p *payload) appendMessages(req Request) {
 			to.WriteByte('"')
 		} else {
 			piece.append(to, m.Text)
+		}
+		if m.Role == roleTool {
+			fmt.Fprintf(to, `,"tool_call_id":"call%05d"`, i) // of nine characters, as some templates require
 		}
 		to.WriteByte('}')
 	}
