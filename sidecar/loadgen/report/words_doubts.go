@@ -84,6 +84,7 @@ func (r *Results) doubtWords() (all []string) {
 	modes := r.Sweep.Request.Modes
 	names, served := proof.ModeNames(modes), r.turnsByWorker()
 	workers := make([]int, len(modes))
+	var warnings []*warning
 	for i, m := range modes {
 		if slices.Contains(modes[:i], m) { // a mode against itself
 			continue
@@ -109,8 +110,17 @@ func (r *Results) doubtWords() (all []string) {
 				plural(spans, "span"), d.text))
 		}
 		for _, w := range warned {
-			all = append(all, fmt.Sprintf("In %d of %s of %s: %s.", w.spans, plural(spans, "span"), names[i], w.text))
+			k := slices.IndexFunc(warnings, func(x *warning) bool { return x.text == w.text })
+			if k < 0 {
+				k, warnings = len(warnings), append(warnings, &warning{text: w.text})
+			}
+			warnings[k].arms = append(warnings[k].arms, names[i])
+			warnings[k].spans += w.spans
+			warnings[k].of += spans
 		}
+	}
+	for _, w := range warnings {
+		all = append(all, fmt.Sprintf("In %d of %s of %s: %s.", w.spans, plural(w.of, "span"), join(w.arms), w.text))
 	}
 	known := slices.DeleteFunc(slices.Clone(workers), func(n int) bool { return n == 0 })
 	if len(known) < 2 || slices.Min(known) == slices.Max(known) {
@@ -123,6 +133,13 @@ func (r *Results) doubtWords() (all []string) {
 		}
 	}
 	return append(all, "The arms did not have the same number of workers: "+strings.Join(each, ", ")+".")
+}
+
+// warning is a remark on spans, with the arms that have some of them.
+type warning struct {
+	text      string
+	arms      []string
+	spans, of int
 }
 
 // sharedWords reports the workers or GPUs that served both lanes at the same time.

@@ -223,6 +223,10 @@ func TestWords(t *testing.T) {
 	for i, port := range []string{"41234", "41236"} {
 		doubted.Spans[1+i].Warnings = []string{"the caches could not be emptied, so a nonce makes the prefixes cold: " + port}
 	}
+	for i := range 2 {
+		s := &doubted.Spans[i]
+		s.Warnings = append(s.Warnings, "the start rate of 10 conversations/s held the load down")
+	}
 	shared := tried(proof.BBetter, &lower)
 	shared.Spans = []api.SweepSpan{
 		{Arm: "a", SharedWorkers: []string{"w1", "w2", "w3", "w4"}}, {Arm: "b", SharedWorkers: []string{"w1", "w5", "w6"}},
