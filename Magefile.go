@@ -688,8 +688,7 @@ func peers(ctx context.Context) (suite.Count, error) {
 
 // onEngines runs trials over real routers, which it installs, and on real engines, where they are installed.
 func onEngines(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=60m", "-parallel=16",
-		"-tags=engines", "./sidecar/test/engines")
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=60m", "-tags=engines", "./sidecar/test/engines")
 }
 
 // everywhere is the system that Grafana's catalog asks a backend for.

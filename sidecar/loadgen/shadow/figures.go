@@ -155,6 +155,7 @@ type Figures struct {
 	Account  Account
 	Counted  Account // account since Since, like the totals
 	Recent   Account // account of the last [Window]
+	Causes   Causes  // of the last [Window]
 	Choices  Choices
 
 	Workers      int
@@ -181,8 +182,10 @@ func (s *Shadow) Figures(at time.Duration) Figures {
 	before := s.history.before(s.now)
 	f.Counted = s.account.minus(s.baseAccount).atMoment(s.late)
 	f.Recent = f.Counted
+	f.Causes = s.causes.minus(s.baseCauses)
 	if before.totals != nil {
 		f.Recent = s.account.minus(before.account).atMoment(s.late)
+		f.Causes = s.causes.minus(before.causes)
 	}
 	f.Account = f.Account.atMoment(s.late)
 	f.Policies = append(f.Policies, s.actual.figures(s.now, before))
@@ -216,6 +219,7 @@ type mark struct {
 	at      time.Duration
 	totals  []Totals // totals in the order of the worlds; nil before the first second
 	account Account
+	causes  Causes
 }
 
 const marks = int(Window/time.Second) + 1
@@ -239,7 +243,7 @@ func (h *history) advance(s *Shadow, now time.Duration) {
 		w.balance(m.at)
 		m.totals = append(m.totals, w.totals)
 	}
-	m.account = s.account
+	m.account, m.causes = s.account, s.causes
 }
 
 // before returns the latest mark that is at least a window old, or a zero mark.

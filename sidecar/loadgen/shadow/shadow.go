@@ -120,7 +120,8 @@ type query struct {
 	first     time.Duration
 	answering bool     // the first token has come
 	prompt    []uint64 // its full blocks
-	opening   uint64   // the hash of the opening's last block
+	origin    origin
+	opening   uint64 // the hash of the opening's last block
 }
 
 // past is the latest turn of a conversation, kept to name the blocks of its answer.
@@ -129,6 +130,7 @@ type past struct {
 	blocks int // full blocks of the prompt
 	answer int // blocks of the answer
 	slots  []*slot
+	worker sim.WorkerID // 0 if unknown
 }
 
 // Shadow is the account of all policies. Times count from a moment before the first request, as
@@ -156,6 +158,9 @@ type Shadow struct {
 	choices            choices
 	account            Account
 	alternativeAccount Account // account of alternative
+	seen               seen
+	causes             Causes
+	baseCauses         Causes // the causes at since
 	blocks             []uint64
 }
 
@@ -249,6 +254,7 @@ func (s *Shadow) Begin(at time.Duration, r Request) *Flight {
 	if r.Worker != 0 && len(s.workers) > 1 {
 		s.choices.decide(s.actual, f)
 	}
+	f.origin = s.originOf(f)
 	s.update(f, func(w *world, p *part) { w.begin(&f.query, p) })
 	return f
 }
@@ -281,6 +287,9 @@ func (s *Shadow) First(at time.Duration, f *Flight) {
 	f.first = at
 	f.answering = true
 	s.update(f, func(w *world, p *part) { w.first(at, &f.query, p) })
+	if f.Worker != 0 {
+		s.computed(f.prompt, f.Worker)
+	}
 }
 
 // update applies an event of a flight to all worlds. The change of costs in the actual world is
@@ -364,7 +373,9 @@ func (s *Shadow) remember(f *Flight, answer int) {
 	if answer <= 0 || f.Conversation == 0 {
 		return
 	}
-	p := past{serial: f.serial, blocks: len(f.prompt), answer: answer, slots: make([]*slot, len(f.parts))}
+	p := past{
+		serial: f.serial, blocks: len(f.prompt), answer: answer, slots: make([]*slot, len(f.parts)), worker: f.Worker,
+	}
 	for i := range f.parts {
 		p.slots[i] = f.parts[i].slot
 	}
@@ -381,6 +392,9 @@ func (s *Shadow) nameAnswer(f *Flight) {
 	s.pasts.delete(f.Conversation)
 	if len(f.prompt) <= p.blocks {
 		return
+	}
+	if p.worker != 0 && s.answers {
+		s.computed(f.prompt[p.blocks:min(len(f.prompt), p.blocks+p.answer)], p.worker)
 	}
 	names := s.placeholders(s.blocks[:0], p.serial, p.answer)
 	for i, w := range s.worlds {
@@ -405,6 +419,11 @@ func (s *Shadow) compareHits(f *Flight, cachedTokens int) {
 	}
 	p := &f.parts[s.actual.number]
 	s.account.add(f.PromptTokens, cachedTokens, p.hit, p.late)
+	hit := p.hit
+	if s.late {
+		hit = p.late
+	}
+	s.explain(f, hit, cachedTokens)
 	if s.alternative != nil {
 		p := &f.parts[s.alternative.number]
 		s.alternativeAccount.add(f.PromptTokens, cachedTokens, p.hit, p.late)
@@ -433,7 +452,7 @@ func (s *Shadow) swapAnswers() {
 	}
 	s.history = history{}
 	s.since = s.now
-	s.baseAccount = s.account
+	s.baseAccount, s.baseCauses = s.account, s.causes
 	s.choices.clear()
 }
 

@@ -40,44 +40,50 @@ var predictions = map[string]string{
 func TestPoliciesFindWhatIsPredicted(t *testing.T) {
 	minutes, err := strconv.Atoi(cmp.Or(os.Getenv(routerMinutes), "2"))
 	require.NoError(t, err, routerMinutes)
-	bin := boothtest.Programs(t)
+	bin, clients := boothtest.Programs(t), map[string]*api.Client{}
+	for text := range predictions {
+		r, policy, err := local.FindRouter("", text)
+		require.NoError(t, err)
+		clients[text] = policyLoad(t, bin, r, policy)
+	}
+	start := time.Now()
 	for text, prediction := range predictions {
 		t.Run(text, func(t *testing.T) {
-			t.Parallel()
-			r, policy, err := local.FindRouter("", text)
-			require.NoError(t, err)
-			client := policyLoad(t, bin, r, policy)
-			start := time.Now()
 			var s api.Shadow
 			wait.Within(t, time.Duration(minutes+5)*time.Minute, "the time is over", func() (any, bool) {
-				s, err = client.Shadow(t.Context(), api.DefaultLane)
+				s, err = clients[text].Shadow(t.Context(), api.DefaultLane)
 				require.NoError(t, err)
 				return s.Message, time.Since(start) > time.Duration(minutes)*time.Minute && s.Measured.HitRatio != nil
 			})
-			turns, failed := boothtest.Turns(t, client, api.DefaultLane, 0), 0
-			for i := range turns {
-				if turns[i].Status == api.TurnError {
-					failed++
-				}
-			}
-			assert.Zero(t, failed)
-			predicted := cmp.Or(prediction, "best_placement")
-			found := math.NaN()
-			for _, p := range s.Policies {
-				if p.Policy == predicted && p.Figures.HitRatio != nil {
-					found = *p.Figures.HitRatio
-				}
-			}
-			figure.Report(t, "%s: %d turns, %d failed; hit rate %.1f %%, %s %.1f %%", text, len(turns), failed,
-				100**s.Measured.HitRatio, predicted, 100*found)
-			const points = .03
-			if prediction == "" {
-				assert.LessOrEqual(t, *s.Measured.HitRatio, found+points)
-				return
-			}
-			assert.InDelta(t, found, *s.Measured.HitRatio, points)
+			checkPolicy(t, text, prediction, clients[text], &s)
 		})
 	}
+}
+
+// checkPolicy checks that no turn failed, and compares the hit rate of the last minute with the shadow's.
+func checkPolicy(t *testing.T, text, prediction string, client *api.Client, s *api.Shadow) {
+	t.Helper()
+	turns, failed := boothtest.Turns(t, client, api.DefaultLane, 0), 0
+	for i := range turns {
+		if turns[i].Status == api.TurnError {
+			failed++
+		}
+	}
+	assert.Zero(t, failed)
+	predicted, found := cmp.Or(prediction, "best_placement"), math.NaN()
+	for _, p := range s.Policies {
+		if p.Policy == predicted && p.Figures.HitRatio != nil {
+			found = *p.Figures.HitRatio
+		}
+	}
+	figure.Report(t, "%s: %d turns, %d failed; hit rate %.1f %%, %s %.1f %%", text, len(turns), failed,
+		100**s.Measured.HitRatio, predicted, 100*found)
+	const points = .03
+	if prediction == "" {
+		assert.LessOrEqual(t, *s.Measured.HitRatio, found+points)
+		return
+	}
+	assert.InDelta(t, found, *s.Measured.HitRatio, points)
 }
 
 // policyLoad starts a router in front of simulated engines, and a load generator whose conversations have openings of
