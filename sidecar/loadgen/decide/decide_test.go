@@ -243,6 +243,37 @@ func TestOtherMetricThatAnArmLacks(t *testing.T) {
 	}
 }
 
+// An arm that seems to give shorter answers is not better before that is certain, or no longer seems so.
+func TestUnlikeAnswersPostponeTheVerdict(t *testing.T) {
+	tokens := Metric{Name: "tokens"}
+	for name, test := range map[string]struct {
+		shorter, scatter float64
+		want             []Verdict // after two and more blocks
+	}{
+		"certain at once": {.2, .01, []Verdict{TradeOff}},
+		"certain later":   {.1, .025, []Verdict{Running, Running, TradeOff}},
+		"within 5 %":      {.04, .01, []Verdict{Better}},
+		"not certain":     {.09, .3, []Verdict{Better}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(2, ttft)
+			p.Guards = []Metric{tokens}
+			blocks, rng := blocksOf(1, 5, .001, 0, -.3), rand.New(rand.NewPCG(1, 2))
+			for i := range blocks {
+				for j := range blocks[i].Spans {
+					s := &blocks[i].Spans[j]
+					s.Values[tokens.Name] = 100 * math.Exp(-test.shorter*float64(s.Arm)+test.scatter*rng.NormFloat64())
+				}
+			}
+			var got []Verdict
+			for n := 2; n <= len(blocks) && (len(got) == 0 || !got[len(got)-1].Over()); n++ {
+				got = append(got, Decide(p, blocks[:n]).Verdict)
+			}
+			assert.Equal(t, test.want, got)
+		})
+	}
+}
+
 // A difference in another metric is shown exactly where its interval leaves out 0. Guards are one-sided.
 func TestOtherMetricsByTheirIntervals(t *testing.T) {
 	tpot, rate := Metric{Name: "tpot", LessIsBetter: true}, Metric{Name: "rate"}

@@ -1,6 +1,10 @@
 package decide
 
-import "gonum.org/v1/gonum/stat/distuv"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
 
 // GuardMargin is the displayed difference in a guard up to which arms are comparable.
 const GuardMargin = .05
@@ -36,4 +40,12 @@ func (s *state) guards() (all []Comparison) {
 		}
 	}
 	return all
+}
+
+// seemUnlike reports whether two arms certainly differ in a guard, by more than [GuardMargin] as estimated, and it is
+// not yet certain that they differ by so much.
+func (d *Decision) seemUnlike(c *Comparison) bool {
+	return !every(among(d.Guards, []int{c.A, c.B}), func(g *Comparison) bool {
+		return g.Shown != 0 || side(g.Repeated) == 0 || math.Abs(g.Metric.Shown(g.Estimate)) <= GuardMargin
+	})
 }
