@@ -36,8 +36,9 @@ func (s *state) runsOf(arm int) (runs []Failures) {
 // comparison.
 func (s *state) failures(earlier []Comparison, left []int) (all []Comparison) {
 	bounds := s.Known.at(s.pairAlpha(), s.looks)
-	for a := range s.Arms {
-		for b := a + 1; b < s.Arms; b++ {
+	arms := s.all()
+	for n, a := range arms {
+		for _, b := range arms[n+1:] {
 			if !slices.Contains(left, a) || !slices.Contains(left, b) {
 				all = append(all, among(earlier, []int{a, b})...)
 				continue

@@ -17,14 +17,15 @@ func Once(p Plan, blocks []Block, metrics ...Metric) []Comparison {
 
 // guards compares every pair of arms by the guards.
 func (s *state) guards() (all []Comparison) {
+	arms := s.all()
 	for _, metric := range s.Guards {
 		m, ok := s.fit(metric)
 		if !ok {
 			continue
 		}
 		t := distuv.StudentsT{Sigma: 1, Nu: m.moderated.DF}.Quantile(.975)
-		for a := range s.Arms {
-			for b := a + 1; b < s.Arms; b++ {
+		for n, a := range arms {
+			for _, b := range arms[n+1:] {
 				c := Comparison{Metric: metric, A: a, B: b, MeanA: m.means[a], MeanB: m.means[b], DF: m.moderated.DF}
 				c.Estimate, c.SE = m.difference(a, b)
 				c.Repeated, c.Blocks = c.interval(t), len(s.blocks)

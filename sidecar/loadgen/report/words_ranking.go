@@ -29,13 +29,32 @@ func (r *Results) armName(arm api.TrialArm) string {
 
 // placeNames returns the names of the arms for which has returns true, the best first.
 func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
-	places := r.ranking().Places
+	places := r.served()
 	for i := range places {
 		if has(&places[i]) {
 			names = append(names, r.armName(places[i].Arm))
 		}
 	}
 	return names
+}
+
+// served returns the arms of a ranking that did not leave it for not serving.
+func (r *Results) served() []api.TrialPlace {
+	return slices.DeleteFunc(slices.Clone(r.ranking().Places), func(p api.TrialPlace) bool { return p.Gone != "" })
+}
+
+// goneWords names the arms that left the ranking, since they did not serve.
+func (r *Results) goneWords() (all []string) {
+	if r.ranking() == nil {
+		return nil
+	}
+	for _, p := range r.ranking().Places {
+		if p.Gone != "" {
+			all = append(all, fullStop(fmt.Sprintf("%s left the trial after %s, and is last without a comparison: %s",
+				r.armName(p.Arm), plural(*p.LeftAfter, "whole block"), p.Gone)))
+		}
+	}
+	return all
 }
 
 // rankingWords describes the verdict on more than two arms in a sentence.
@@ -48,10 +67,10 @@ func (r *Results) rankingWords() string {
 	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.Best:
-		start = fmt.Sprintf("%s is best of %d ", best, len(k.Places))
+		start = fmt.Sprintf("%s is best of %d ", best, len(r.served()))
 		clauses = append(clauses, lead+", the runner-up"+r.guardrailWords(t, api.TrialArmB))
 	case proof.Order:
-		start = fmt.Sprintf("The order of %d arms is decided ", len(k.Places))
+		start = fmt.Sprintf("The order of %d arms is decided ", len(r.served()))
 		clauses = append(clauses, r.orderWords(), lead)
 	case proof.TradeOff:
 		start = "A trade-off "
@@ -89,7 +108,7 @@ func (r *Results) rankingWords() string {
 // It is empty if each arm may be the best. The text continues with what is not decided.
 func (r *Results) decidedWords() string {
 	var may, rest []api.TrialArm
-	for _, p := range r.ranking().Places {
+	for _, p := range r.served() {
 		if p.MayBeBest {
 			may = append(may, p.Arm)
 		} else {
@@ -241,6 +260,9 @@ func (r *Results) rankingSections() []Section {
 		}
 		if p.LeftAfter != nil {
 			part = plural(*p.LeftAfter, "block")
+		}
+		if p.Gone != "" {
+			part += ", then did not serve"
 		}
 		if p.MayBeBest {
 			may = "yes"
