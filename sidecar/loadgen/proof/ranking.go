@@ -86,7 +86,7 @@ func (t *Trial) place(d *decide.Decision, arm int) api.TrialPlace {
 	}
 	for i := range d.Primary {
 		winner, loser, ok := d.Primary[i].Better()
-		ok = ok && !d.TradesOff(&d.Primary[i])
+		ok = ok && !d.TradesOff(&d.Primary[i]) && !d.Suspects(&d.Primary[i])
 		switch {
 		case ok && loser == arm:
 			p.Place[0]++

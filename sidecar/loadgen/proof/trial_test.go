@@ -636,3 +636,24 @@ func TestRetiredArms(t *testing.T) {
 		assert.False(t, trial.Retire("it does not serve"))
 	}
 }
+
+// An arm that seems to fail more turns is not ahead of another one in the ranking, as it is not better in their pair.
+func TestSuspectsAreNotAhead(t *testing.T) {
+	trial := newTrial(t, func(p *Plan) { p.More, p.Question = []api.ModeState{leastLoaded}, api.QuestionOrder })
+	drive(t, trial, .3, 9, func(s Span, r *Result) {
+		if s.Arm == ArmB {
+			fail(&r.Turns[len(r.Turns)-1], 0)
+		}
+	})
+	r := trial.State().Ranking
+	for _, p := range r.Pairs {
+		assert.Equal(t, string(Running), p.Primary.Outcome)
+		assert.Empty(t, p.More)
+		if p.B == "b" {
+			assert.Negative(t, p.Primary.Interval[1])
+		}
+	}
+	for _, p := range r.Places {
+		assert.Equal(t, [2]int{1, 3}, p.Place, p.Arm)
+	}
+}
