@@ -63,6 +63,7 @@ func (r *Results) rankingWords() string {
 	at := fmt.Sprintf("at %s, on %s: ", api.LevelsInWords(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
 	best := r.armName(k.Places[0].Arm)
 	lead := fmt.Sprintf("%s than under %s", changeOf(t.Primary, true), r.armName(k.Places[1].Arm))
+	under := "under " + best + ", " + lead
 	clauses := append([]string{r.rankedFailures()}, r.rankedGuards()...)
 	var start string
 	switch proof.Verdict(t.Verdict) {
@@ -71,13 +72,13 @@ func (r *Results) rankingWords() string {
 		clauses = append(clauses, lead+", the runner-up"+r.guardrailWords(t, api.TrialArmB))
 	case proof.Order:
 		start = fmt.Sprintf("The order of %d arms is decided ", len(r.served()))
-		clauses = append(clauses, r.orderWords(), lead)
+		clauses = append(clauses, r.orderWords(), under)
 	case proof.TradeOff:
 		start = "A trade-off "
-		clauses = append(clauses, r.tradeWords(), lead)
+		clauses = append(clauses, r.tradeWords(), under)
 	case proof.FailuresDiffer:
 		start = r.moreWords() + " "
-		clauses = append(clauses, lead)
+		clauses = append(clauses, under)
 	case proof.NoDifference:
 		left := r.placeNames(func(p *api.TrialPlace) bool { return p.Place[0] == 1 })
 		start = fmt.Sprintf("No difference of %s or more between %s ", r.smallest(), join(left))

@@ -257,6 +257,15 @@ func TestWords(t *testing.T) {
 		p := &cut.Trial.Ranking.Pairs[i]
 		p.Guards, p.Primary.Outcome = shortened.Trial.Guards, string(proof.TradeOff)
 	}
+	gone := ranked(proof.TradeOff) // round-robin does not serve any more, and answers of the others differ
+	gone.Trial.Ranking.Pairs, gone.Trial.Ranking.Groups = gone.Trial.Ranking.Pairs[:1], nil
+	last := &gone.Trial.Ranking.Places[2]
+	last.Place, last.LeftAfter = [2]int{3, 3}, new(1)
+	last.Gone = "the change to Round-robin failed: connection refused; is the server running?"
+	gone.Trial.Ranking.Pairs[0].Primary.Outcome = string(proof.TradeOff)
+	gone.Trial.Ranking.Pairs[0].Guards = []api.TrialDifference{{
+		Metric: string(proof.AnswerTokens), Difference: 9.7, Interval: &[2]float64{1.85, 39.1}, Outcome: string(proof.Unlike),
+	}}
 	slow := ranked(proof.TradeOff) // the best one fails more turns than another
 	slow.Trial.Ranking.Pairs[1].More, slow.Trial.Ranking.Pairs[1].Primary.Outcome = "b", string(proof.TradeOff)
 	slow.Trial.Ranking.Places[0].Failures.Failed = 20
@@ -318,6 +327,7 @@ func TestWords(t *testing.T) {
 		"trial of three, trade-off":     slow,
 		"trial of three, cut answers":   cut,
 		"trial of three, failures":      differ,
+		"trial of three, one is gone":   gone,
 		"trial of three, two are left":  two,
 		"trial of three, one is worse":  worse,
 		"trial of three, no difference": alikeBest,
