@@ -91,7 +91,11 @@ func (r *Results) rankingWords() string {
 			until = "after " + durationText(r.Sweep.Progress.SecondsUsed) + " "
 		}
 		start = "Undecided " + until
-		clauses = append(clauses, best+" leads: "+lead)
+		leads := best + " leads: " + lead
+		if t.Succeeded && proof.Metric(t.Primary.Metric) == proof.MeanTTFT {
+			leads = "by " + succeeded + ", " + leads
+		}
+		clauses = append(clauses, leads)
 		if decided := r.decidedWords(); decided != "" {
 			start = decided + ": undecided " + until
 		} else {

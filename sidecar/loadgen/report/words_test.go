@@ -257,6 +257,8 @@ func TestWords(t *testing.T) {
 		p := &cut.Trial.Ranking.Pairs[i]
 		p.Guards, p.Primary.Outcome = shortened.Trial.Guards, string(proof.TradeOff)
 	}
+	answered := rankedOpen(proof.TimeOver)
+	answered.Trial.Succeeded, answered.Trial.Primary.Metric = true, string(proof.MeanTTFT)
 	gone := ranked(proof.TradeOff) // round-robin does not serve any more, and answers of the others differ
 	gone.Trial.Ranking.Pairs, gone.Trial.Ranking.Groups = gone.Trial.Ranking.Pairs[:1], nil
 	last := &gone.Trial.Ranking.Places[2]
@@ -328,6 +330,7 @@ func TestWords(t *testing.T) {
 		"trial of three, cut answers":   cut,
 		"trial of three, failures":      differ,
 		"trial of three, one is gone":   gone,
+		"trial of three, answered":      answered,
 		"trial of three, two are left":  two,
 		"trial of three, one is worse":  worse,
 		"trial of three, no difference": alikeBest,
