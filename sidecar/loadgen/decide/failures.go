@@ -128,10 +128,10 @@ func (d *Decision) failuresDiffer(arms []int) bool {
 	return !every(among(d.Failures, arms), func(c *Comparison) bool { return c.Shown == 0 })
 }
 
-// Suspects reports whether failures or guards keep a comparison open that is decided otherwise. Failures do: they do not
-// certainly differ over all looks, but the better arm fails more by the test at 5 % on one side, or by more than 1
-// point. Where neither arm is better, it is the one or the other by that test. Guards do where one arm is better: see
-// [Decision.seemUnlike].
+// Suspects reports whether failures or guards keep a comparison open that is decided otherwise. Failures do that where
+// they do not certainly differ over all looks, but the better arm fails more by the test at 5 % on one side, or by more
+// than 1 point. Where neither arm is better, it is the one or the other by that test. Guards do that where one arm is
+// better: see [Decision.seemUnlike].
 func (d *Decision) Suspects(c *Comparison) bool {
 	winner, _, ok := c.Better()
 	if ok && d.seemUnlike(c) {

@@ -43,7 +43,8 @@ func (t *Trial) ranking(d *decide.Decision) *api.TrialRanking {
 	return r
 }
 
-// ranked are all arms that serve, the best first, and the others by their estimates; before the first look in their own order.
+// ranked are all arms that serve, the best first, and the others by their estimates; before the first look in their own
+// order.
 func (t *Trial) ranked(d *decide.Decision) []int {
 	arms := t.serving(t.Plan.all())
 	if d.Means == nil {

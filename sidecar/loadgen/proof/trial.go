@@ -420,7 +420,8 @@ func (t *Trial) serving(arms []int) []int {
 
 // order returns the runs of the block in progress, in their order.
 func (t *Trial) order() []decide.Run {
-	return slices.DeleteFunc(t.Plan.order(len(t.Blocks), t.begun()), func(r decide.Run) bool { return t.Gone[r.Arm] != "" })
+	all := t.Plan.order(len(t.Blocks), t.begun())
+	return slices.DeleteFunc(all, func(r decide.Run) bool { return t.Gone[r.Arm] != "" })
 }
 
 // Retire removes the arm of the span that [Trial.Next] gives, for a reason: it does not serve. The trial of the others
