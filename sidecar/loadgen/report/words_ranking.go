@@ -49,10 +49,15 @@ func (r *Results) goneWords() (all []string) {
 		return nil
 	}
 	for _, p := range r.ranking().Places {
-		if p.Gone != "" {
-			all = append(all, fullStop(fmt.Sprintf("%s left the trial after %s, and is last without a comparison: %s",
-				r.armName(p.Arm), plural(*p.LeftAfter, "whole block"), p.Gone)))
+		if p.Gone == "" {
+			continue
 		}
+		when := "in the first block"
+		if *p.LeftAfter > 0 {
+			when = "after " + plural(*p.LeftAfter, "whole block")
+		}
+		all = append(all, fullStop(fmt.Sprintf("%s left the trial %s, and is last without a comparison: %s",
+			r.armName(p.Arm), when, p.Gone)))
 	}
 	return all
 }
@@ -253,7 +258,7 @@ func (r *Results) rankingSections() []Section {
 		Title: "The verdict", Level: 3,
 		Text: []string{r.rankingWords(), "By " + m.Name() + ". An arm may have each of the places in its row: another one " +
 			"is ahead of it where that is shown to be better. The mean is over all blocks. Of an arm that left the trial, it " +
-			"is what is estimated for the blocks without it."},
+			"is what is estimated for the blocks without it, or none where it did not serve."},
 		Table: &Table{Words: []int{1, 3}, Head: []string{
 			"Place", "Arm", name, "Took part", "May be the best", "Failed turns",
 		}},
