@@ -260,7 +260,7 @@ func (r *Results) rankingSections() []Section {
 			"is ahead of it where that is shown to be better. The mean is over all blocks. Of an arm that left the trial, it " +
 			"is what is estimated for the blocks without it, or none where it did not serve."},
 		Table: &Table{Words: []int{1, 3}, Head: []string{
-			"Place", "Arm", name, "Took part", "May be the best", "Failed turns",
+			"Place", "Arm", name, "Took part", "May be the best", "Failed turns", "Tokens per answer",
 		}},
 	}
 	for _, p := range k.Places {
@@ -280,7 +280,7 @@ func (r *Results) rankingSections() []Section {
 		if p.Mean != nil {
 			mean = trialValue(m, *p.Mean)
 		}
-		places.Table.add(placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures))
+		places.Table.add(placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures), r.answerTokens(p.Arm))
 	}
 	pairs := Section{
 		Title: "Every pair", Level: 3,
@@ -304,6 +304,22 @@ func (r *Results) rankingSections() []Section {
 	pairs.Text = append(pairs.Text, groups...)
 	places.Charts = []chart.Chart{r.behindBest(m)}
 	return []Section{places, pairs}
+}
+
+// answerTokens returns the output tokens per answer of an arm; empty where they are not known.
+func (r *Results) answerTokens(arm api.TrialArm) string {
+	for _, p := range r.ranking().Pairs {
+		for _, g := range p.Guards {
+			switch m := proof.Metric(g.Metric); {
+			case m != proof.AnswerTokens:
+			case p.A == arm:
+				return trialValue(m, g.A)
+			case p.B == arm:
+				return trialValue(m, g.B)
+			}
+		}
+	}
+	return ""
 }
 
 // behindBest draws how far each arm is from the one in the first place, by the intervals of the pairs.

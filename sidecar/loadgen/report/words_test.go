@@ -94,7 +94,10 @@ func ranked(v proof.Verdict) api.Sweep {
 		}
 	}
 	pair := func(a, b api.TrialArm, d api.TrialDifference) api.TrialPair {
-		return api.TrialPair{A: a, B: b, Blocks: 2, Primary: d}
+		tokens := map[api.TrialArm]float64{"a": 210, "b": 208, "c": 209}
+		return api.TrialPair{A: a, B: b, Blocks: 2, Primary: d, Guards: []api.TrialDifference{{
+			Metric: string(proof.AnswerTokens), A: tokens[a], B: tokens[b], Outcome: string(proof.Running),
+		}}}
 	}
 	s.Trial.Ranking = &api.TrialRanking{
 		Question: api.QuestionBest,
