@@ -700,6 +700,8 @@ type TrialPlace struct {
 	Mean *float64 `json:"mean,omitempty"`
 	// number of blocks after which the mode left the trial; absent: it takes part
 	LeftAfter *int `json:"left_after,omitempty"`
+	// why the mode left the trial, since it did not serve; it is last, and in no pair. absent: it serves
+	Gone string `json:"gone,omitempty"`
 	// whether the mode may be the best: no pair shows another one that is better and does not fail more turns
 	MayBeBest bool        `json:"may_be_best"`
 	Failures  TrialFailed `json:"failures"`

@@ -3283,6 +3283,8 @@ export interface components {
         TrialPlace: {
             arm: components["schemas"]["TrialArm"];
             failures: components["schemas"]["TrialFailed"];
+            /** @description why the mode left the trial, since it did not serve; it is last, and in no pair. absent: it serves */
+            gone?: string;
             /** @description number of blocks after which the mode left the trial; absent: it takes part */
             left_after?: number;
             /** @description whether the mode may be the best: no pair shows another one that is better and does not fail more turns */

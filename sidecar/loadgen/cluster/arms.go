@@ -110,9 +110,11 @@ func (d *Arms) Offers() []api.ModeState {
 
 // Abilities returns what arms can do: they have addresses of their own, and keep the caches.
 func (d *Arms) Abilities() workload.Abilities {
-	return workload.Abilities{
-		SwitchWarm: d.SwitchWarm, InPlace: d.InPlace, SameWorkers: d.SameWorkers, Route: d.Route, Check: d.Check,
+	a := workload.Abilities{SwitchWarm: d.SwitchWarm, InPlace: d.InPlace, SameWorkers: d.SameWorkers, Route: d.Route}
+	if d.opts.Action == nil { // else one of them serves at a time
+		a.Check = d.Check
 	}
+	return a
 }
 
 // Route returns a digest of an arm's address and headers.
@@ -122,12 +124,8 @@ func (d *Arms) Route(state api.ModeState) string {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// Check returns an error for the first arm that cannot serve. It does nothing if arms must be
-// switched, since only one of them serves at a time.
+// Check returns an error for the first arm that cannot serve.
 func (d *Arms) Check(ctx context.Context, arms []api.ModeState) error {
-	if d.opts.Action != nil {
-		return nil
-	}
 	for _, state := range arms {
 		a, ok := d.arm(state)
 		if !ok {

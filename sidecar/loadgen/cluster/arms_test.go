@@ -193,7 +193,7 @@ func TestArmsSwitchByAction(t *testing.T) {
 					Timeout: 10 * time.Minute, Answers: 3, Redirector: d, Log: discard,
 				})
 				require.NoError(t, err)
-				require.NoError(t, arms.Check(t.Context(), []api.ModeState{b}))
+				require.Nil(t, arms.Abilities().Check, "one of them serves at a time")
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if row.cancel > 0 {

@@ -91,9 +91,12 @@ func (s *Span) Value(metric string, succeeded bool) (v float64, known bool) {
 	return v, known
 }
 
-// Block is a whole block: the runs of all arms that were left at its beginning.
+// Block is a whole block: the runs of all arms that were left at its beginning, without those that are gone.
 type Block struct {
-	Spans   []Span  `json:"spans"`
+	Spans []Span `json:"spans"`
+	// Gone are the arms that left the trial in this block, since they did not serve. From then on they are compared with
+	// none, and their runs count in nothing.
+	Gone    []int   `json:"gone,omitempty"`
 	Seconds float64 `json:"seconds"` // duration with switches and warm-up
 }
 
@@ -203,8 +206,9 @@ const equivalence = .10
 func Decide(p Plan, blocks []Block) Decision {
 	s := state{Plan: p, deviation: map[[3]int][]float64{}}
 	d := Decision{Verdict: Running, Left: s.all(), LeftAfter: make([]int, p.Arms), Best: -1, RunnerUp: -1}
-	for k := p.LeastBlocks(); k <= len(blocks) && !d.Verdict.Over(); k++ {
-		if due(k) || p.next(d.Left, blocks[:k]) > p.MaxSeconds {
+	for k := 1; k <= len(blocks) && !d.Verdict.Over(); k++ {
+		d.Left = without(d.Left, blocks[k-1].Gone)
+		if k >= p.LeastBlocks() && (due(k) || p.next(d.Left, blocks[:k]) > p.MaxSeconds) {
 			s.look(&d, blocks[:k])
 		}
 	}
@@ -324,8 +328,9 @@ func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alp
 	if metric == 0 {
 		narrow = s.bound(equivalence, metric, m.moderated.DF)
 	}
-	for a := range s.Arms {
-		for b := a + 1; b < s.Arms; b++ {
+	arms := s.all()
+	for n, a := range arms {
+		for _, b := range arms[n+1:] {
 			key := [3]int{metric, a, b}
 			i := slices.IndexFunc(earlier, func(c Comparison) bool { return c.key == key })
 			switch {
@@ -344,14 +349,17 @@ func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alp
 // fit fits a metric over all runs. ok is false where a run lacks the metric.
 func (s *state) fit(metric Metric) (model, bool) {
 	all, with := s.observations(metric)
-	if len(with) < s.Arms {
+	switch {
+	case len(with) < len(s.all()):
 		return model{}, false
+	case len(with) < s.Arms:
+		return fitSome(all, with, s.Arms, !s.Switchback, s.Priors[metric.Name])
 	}
 	return fit(all, s.Arms, !s.Switchback, s.Priors[metric.Name])
 }
 
-// observations returns the values of a metric in all runs of the arms of which no run lacks it, and these arms,
-// ascending.
+// observations returns the values of a metric in all runs of the arms that serve and of which no run lacks it, and
+// these arms, ascending.
 func (s *state) observations(metric Metric) (all []observation, with []int) {
 	lacking := map[int]bool{}
 	for i := range s.blocks {
@@ -364,8 +372,8 @@ func (s *state) observations(metric Metric) (all []observation, with []int) {
 			all = append(all, observation{run.Arm, i, run.At, y})
 		}
 	}
-	all = slices.DeleteFunc(all, func(o observation) bool { return lacking[o.arm] })
-	return all, slices.DeleteFunc(s.all(), func(arm int) bool { return lacking[arm] })
+	with = slices.DeleteFunc(s.all(), func(arm int) bool { return lacking[arm] })
+	return slices.DeleteFunc(all, func(o observation) bool { return !slices.Contains(with, o.arm) }), with
 }
 
 // prior returns the prior of a metric.
@@ -509,11 +517,19 @@ func (s *state) within(c *Comparison) bool { return c.Within(s.Margin) }
 // decided reports whether a difference is shown, or is of no interest.
 func (s *state) decided(c *Comparison) bool { return c.Shown != 0 || s.within(c) }
 
+// all returns the arms that serve.
 func (s *state) all() (arms []int) {
 	for arm := range s.Arms {
 		arms = append(arms, arm)
 	}
+	for i := range s.blocks {
+		arms = without(arms, s.blocks[i].Gone)
+	}
 	return arms
+}
+
+func without(arms, gone []int) []int {
+	return slices.DeleteFunc(arms, func(arm int) bool { return slices.Contains(gone, arm) })
 }
 
 // among returns the comparisons of arms with each other.
@@ -590,7 +606,7 @@ func (s *state) others(d *Decision) {
 		all, with := s.observations(s.Metrics[metric])
 		m, ok := s.fit(s.Metrics[metric])
 		if !ok {
-			m, ok = fitSome(all, with, s.Arms, !s.Switchback)
+			m, ok = fitSome(all, with, s.Arms, !s.Switchback, Variance{})
 		}
 		if !ok {
 			continue

@@ -243,6 +243,71 @@ func TestOtherMetricThatAnArmLacks(t *testing.T) {
 	}
 }
 
+// An arm that seems to give shorter answers is not better before that is certain, or no longer seems so.
+func TestUnlikeAnswersPostponeTheVerdict(t *testing.T) {
+	tokens := Metric{Name: "tokens"}
+	for name, test := range map[string]struct {
+		shorter, scatter float64
+		want             []Verdict // after two and more blocks
+	}{
+		"certain at once": {.2, .01, []Verdict{TradeOff}},
+		"certain later":   {.1, .025, []Verdict{Running, Running, TradeOff}},
+		"within 5 %":      {.04, .01, []Verdict{Better}},
+		"not certain":     {.09, .3, []Verdict{Better}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(2, ttft)
+			p.Guards = []Metric{tokens}
+			blocks, rng := blocksOf(1, 5, .001, 0, -.3), rand.New(rand.NewPCG(1, 2))
+			for i := range blocks {
+				for j := range blocks[i].Spans {
+					s := &blocks[i].Spans[j]
+					s.Values[tokens.Name] = 100 * math.Exp(-test.shorter*float64(s.Arm)+test.scatter*rng.NormFloat64())
+				}
+			}
+			var got []Verdict
+			for n := 2; n <= len(blocks) && (len(got) == 0 || !got[len(got)-1].Over()); n++ {
+				got = append(got, Decide(p, blocks[:n]).Verdict)
+			}
+			assert.Equal(t, test.want, got)
+		})
+	}
+}
+
+// An arm that is gone is compared with none, also where it never ran. Its runs count in nothing, and what the others
+// show does not depend on them.
+func TestGoneArmsCountInNothing(t *testing.T) {
+	p := planOf(4, ttft)
+	p.WholeOrder = true
+	without := func(blocks []Block, from int) []Block {
+		for i := range blocks {
+			if i >= from {
+				blocks[i].Spans = slices.DeleteFunc(blocks[i].Spans, func(s Span) bool { return s.Arm == 0 })
+			}
+			if i == from {
+				blocks[i].Gone = []int{0}
+			}
+			for j := range blocks[i].Spans {
+				if s := &blocks[i].Spans[j]; s.Arm == 0 {
+					s.Values, s.Failed = nil, 90
+				}
+			}
+		}
+		return blocks
+	}
+	never := Decide(p, without(blocksOf(3, 4, .001, 0, -.3, -.2, 0), 0))
+	later := Decide(p, without(blocksOf(3, 4, .001, 0, -.3, -.2, 0), 1))
+	for _, d := range []Decision{never, later} {
+		assert.Equal(t, Ordered, d.Verdict)
+		assert.Equal(t, []int{1, 2}, []int{d.Best, d.RunnerUp})
+		require.Len(t, d.Primary, 3)
+		for _, c := range append(d.Primary, d.Failures...) {
+			assert.NotZero(t, c.A)
+		}
+	}
+	assert.Equal(t, never.Primary, later.Primary)
+}
+
 // A difference in another metric is shown exactly where its interval leaves out 0. Guards are one-sided.
 func TestOtherMetricsByTheirIntervals(t *testing.T) {
 	tpot, rate := Metric{Name: "tpot", LessIsBetter: true}, Metric{Name: "rate"}

@@ -36,8 +36,9 @@ func (s *state) runsOf(arm int) (runs []Failures) {
 // comparison.
 func (s *state) failures(earlier []Comparison, left []int) (all []Comparison) {
 	bounds := s.Known.at(s.pairAlpha(), s.looks)
-	for a := range s.Arms {
-		for b := a + 1; b < s.Arms; b++ {
+	arms := s.all()
+	for n, a := range arms {
+		for _, b := range arms[n+1:] {
 			if !slices.Contains(left, a) || !slices.Contains(left, b) {
 				all = append(all, among(earlier, []int{a, b})...)
 				continue
@@ -127,11 +128,15 @@ func (d *Decision) failuresDiffer(arms []int) bool {
 	return !every(among(d.Failures, arms), func(c *Comparison) bool { return c.Shown == 0 })
 }
 
-// Suspects reports whether failures keep a comparison open that is decided otherwise: they do not certainly differ over
-// all looks, but the better arm fails more by the test at 5 % on one side, or by more than 1 point. Where neither arm
-// is better, it is the one or the other by that test.
+// Suspects reports whether failures or guards keep a comparison open that is decided otherwise. Failures do that where
+// they do not certainly differ over all looks, but the better arm fails more by the test at 5 % on one side, or by more
+// than 1 point. Where neither arm is better, it is the one or the other by that test. Guards do that where one arm is
+// better: see [Decision.seemUnlike].
 func (d *Decision) Suspects(c *Comparison) bool {
 	winner, _, ok := c.Better()
+	if ok && d.seemUnlike(c) {
+		return true
+	}
 	return !every(among(d.Failures, []int{c.A, c.B}), func(f *Comparison) bool {
 		seems := side(f.Narrow) != 0
 		if ok {

@@ -96,7 +96,7 @@ func fit(all []observation, arms int, places bool, prior Variance) (m model, ok 
 
 // fitSome fits the model of some arms, ascending, by their observations. In the model, the others of so many arms have
 // no values.
-func fitSome(all []observation, some []int, arms int, places bool) (m model, ok bool) {
+func fitSome(all []observation, some []int, arms int, places bool, prior Variance) (m model, ok bool) {
 	blocks := map[int]int{}
 	for i := range all {
 		o := &all[i]
@@ -105,7 +105,7 @@ func fitSome(all []observation, some []int, arms int, places bool) (m model, ok 
 		}
 		o.arm, o.block = slices.Index(some, o.arm), blocks[o.block]
 	}
-	if m, ok = fit(all, len(some), places, Variance{}); !ok {
+	if m, ok = fit(all, len(some), places, prior); !ok {
 		return m, false
 	}
 	means, inverse := make([]float64, arms), mat.NewSymDense(arms-1, nil)

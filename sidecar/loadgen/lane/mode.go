@@ -258,6 +258,12 @@ func (l *Lane) CheckModes(ctx context.Context, modes []api.ModeState) error {
 	return nil
 }
 
+// Serve reports whether all modes serve at this moment. It is false where the driver cannot ask them.
+func (l *Lane) Serve(ctx context.Context, modes []api.ModeState) bool {
+	check := l.opts.Driver.Abilities().Check
+	return check != nil && check(ctx, modes) == nil
+}
+
 // checkFree refuses to change the mode during a change, while the lane is taken, or at the end of
 // the process. The lock is held.
 func (l *Lane) checkFree() error {

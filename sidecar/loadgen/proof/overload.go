@@ -88,14 +88,14 @@ func (t *Trial) drop() {
 // beyond returns the arms that certainly do not keep up: those left out in more blocks than chance explains, and those
 // whose queue was longer at the ends of spans than at their beginnings by more than a load at its limit explains.
 func (t *Trial) beyond() []int {
-	return slices.DeleteFunc(t.Plan.all(), func(arm int) bool {
+	return slices.DeleteFunc(t.serving(t.Plan.all()), func(arm int) bool {
 		return t.byChance(arm) >= tolerated && t.growth(arm, tolerated) <= atLimit/2
 	})
 }
 
 // doubtful reports whether some arm is not shown to keep up.
 func (t *Trial) doubtful() bool {
-	return slices.ContainsFunc(t.Plan.all(), func(arm int) bool {
+	return slices.ContainsFunc(t.serving(t.Plan.all()), func(arm int) bool {
 		return t.byChance(arm) < suspected || t.growth(arm, 1-suspected) > atLimit
 	})
 }
@@ -125,7 +125,7 @@ func (t *Trial) decidable(better int, verdict Verdict) Verdict {
 	if t.Plan.Level.Kind != api.Rate {
 		return verdict
 	}
-	favored := slices.ContainsFunc(t.Plan.all(), func(other int) bool {
+	favored := slices.ContainsFunc(t.serving(t.Plan.all()), func(other int) bool {
 		return t.overloads(better) > t.overloads(other)
 	})
 	if t.Over = t.beyond(); len(t.Over) > 0 {

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"kvbooth/sidecar/api"
@@ -17,6 +18,9 @@ func (t *Trial) ranking(d *decide.Decision) *api.TrialRanking {
 	arms := t.ranked(d)
 	for _, arm := range arms {
 		r.Places = append(r.Places, t.place(d, arm))
+	}
+	for _, arm := range slices.Sorted(maps.Keys(t.Gone)) {
+		r.Places = append(r.Places, t.lastPlace(arm))
 	}
 	for i, b := range arms {
 		for _, a := range arms[i+1:] {
@@ -39,9 +43,10 @@ func (t *Trial) ranking(d *decide.Decision) *api.TrialRanking {
 	return r
 }
 
-// ranked are all arms, the best first, and the others by their estimates; before the first look in their own order.
+// ranked are all arms that serve, the best first, and the others by their estimates; before the first look in their own
+// order.
 func (t *Trial) ranked(d *decide.Decision) []int {
-	arms := t.Plan.all()
+	arms := t.serving(t.Plan.all())
 	if d.Means == nil {
 		return arms
 	}
@@ -59,15 +64,30 @@ func (t *Trial) ranked(d *decide.Decision) []int {
 	return arms
 }
 
-// place is what is shown of an arm.
+// lastPlace is what is shown of an arm that is gone.
+func (t *Trial) lastPlace(arm int) api.TrialPlace {
+	n := len(t.Plan.modes())
+	p := api.TrialPlace{
+		Arm: api.TrialArms[arm], Mode: t.Plan.modes()[arm], Place: [2]int{n - len(t.Gone) + 1, n}, Failures: t.failed(arm),
+		Gone: t.Gone[arm], LeftAfter: new(int),
+	}
+	for i := range t.Blocks {
+		if slices.ContainsFunc(t.Blocks[i].Spans, func(s decide.Span) bool { return s.Arm == arm }) {
+			*p.LeftAfter++
+		}
+	}
+	return p
+}
+
+// place is what is shown of an arm that serves.
 func (t *Trial) place(d *decide.Decision, arm int) api.TrialPlace {
 	p := api.TrialPlace{
-		Arm: api.TrialArms[arm], Mode: t.Plan.modes()[arm], Place: [2]int{1, len(t.Plan.modes())},
+		Arm: api.TrialArms[arm], Mode: t.Plan.modes()[arm], Place: [2]int{1, len(t.Plan.modes()) - len(t.Gone)},
 		MayBeBest: d.Means == nil || slices.Contains(d.MayBeBest, arm), Failures: t.failed(arm),
 	}
 	for i := range d.Primary {
 		winner, loser, ok := d.Primary[i].Better()
-		ok = ok && !d.TradesOff(&d.Primary[i])
+		ok = ok && !d.TradesOff(&d.Primary[i]) && !d.Suspects(&d.Primary[i])
 		switch {
 		case ok && loser == arm:
 			p.Place[0]++

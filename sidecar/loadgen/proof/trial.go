@@ -228,9 +228,11 @@ type Trial struct {
 	Runs    []Measured     `json:"runs"`   // of the block under way
 	Attempt int            `json:"attempt"`
 	Lost    float64        `json:"lost"` // seconds of the block under way that do not count
-	// Arms are those that the block under way runs; nil means all.
-	Arms    []int   `json:"arms,omitempty"`
-	Latency float64 `json:"latency"` // the longest median latency of a run so far, in seconds
+	// Arms are those that the block under way runs, with those that are gone since its beginning; nil means all.
+	Arms []int `json:"arms,omitempty"`
+	// Gone are the arms that left the trial, since they did not serve, with the reasons; see [Trial.Retire].
+	Gone    map[int]string `json:"gone,omitempty"`
+	Latency float64        `json:"latency"` // the longest median latency of a run so far, in seconds
 	// RunIn is the longest time in seconds for which a run of the first block waited for its hit rate after its warm-up.
 	// The other runs wait as long. It is measured in one block alone, and in no later one, so that all arms are treated
 	// alike: a run-in that followed each run's own hit rate would be longer for the arm that warms its caches slower, and
@@ -400,16 +402,60 @@ func (t *Trial) slot(run decide.Run, block, number int) Span {
 	}
 }
 
-// left are the arms that the block under way runs.
-func (t *Trial) left() []int {
+// begun are the arms that were left at the beginning of the block under way.
+func (t *Trial) begun() []int {
 	if t.Arms == nil {
 		return t.Plan.all()
 	}
 	return t.Arms
 }
 
+// left are the arms that the block under way runs.
+func (t *Trial) left() []int { return t.serving(t.begun()) }
+
+// serving are those of some arms that are not gone.
+func (t *Trial) serving(arms []int) []int {
+	return slices.DeleteFunc(slices.Clone(arms), func(arm int) bool { return t.Gone[arm] != "" })
+}
+
 // order returns the runs of the block in progress, in their order.
-func (t *Trial) order() []decide.Run { return t.Plan.order(len(t.Blocks), t.left()) }
+func (t *Trial) order() []decide.Run {
+	all := t.Plan.order(len(t.Blocks), t.begun())
+	return slices.DeleteFunc(all, func(r decide.Run) bool { return t.Gone[r.Arm] != "" })
+}
+
+// Retire removes the arm of the span that [Trial.Next] gives, for a reason: it does not serve. The trial of the others
+// continues. It is false, and changes nothing, where the question is not the whole order, since the best of the others
+// may be worse than an arm that left for a worse one, and where nothing would be left to compare.
+func (t *Trial) Retire(reason string) bool {
+	order, runs := t.order(), []Measured{}
+	gone := order[len(t.Runs)].Arm
+	others := slices.ContainsFunc(order, func(r decide.Run) bool { return r.Arm != gone })
+	if t.Plan.Question != api.QuestionOrder || !others || len(t.serving(t.Plan.all())) < 3 {
+		return false
+	}
+	for i, m := range t.Runs {
+		if order[i].Arm != gone {
+			runs = append(runs, m)
+		}
+	}
+	if t.Gone == nil {
+		t.Gone = map[int]string{}
+	}
+	t.Gone[gone], t.Runs, t.Attempt = reason, runs, 1
+	if n := len(t.Blocks); n > 0 {
+		begun := t.begun()
+		t.Blocks[n-1].Gone = append(t.Blocks[n-1].Gone, gone)
+		t.look()
+		t.Arms = begun // the block under way keeps its order
+	} else {
+		t.Shown.Ranking = t.ranking(&decide.Decision{LeftAfter: make([]int, len(t.Plan.modes()))})
+	}
+	if !Verdict(t.Shown.Verdict).Over() {
+		t.proceed()
+	}
+	return true
+}
 
 // Add takes in the result of the span that [Trial.Next] gave. It returns why the span does not count, or "".
 //
@@ -454,15 +500,18 @@ func (t *Trial) complete() {
 		return
 	}
 	t.Attempt = 1
+	t.proceed()
+}
+
+// proceed completes the block under way if no run is missing.
+func (t *Trial) proceed() {
 	if t.drop(); len(t.Runs) == 0 {
 		return
 	}
 	if order := t.order(); len(t.Runs) == len(order) {
 		t.Blocks = append(t.Blocks, t.block(order))
 		t.grow(order)
-		if t.look(); t.held {
-			t.withdraw()
-		}
+		t.look()
 		t.Runs, t.Lost = []Measured{}, 0
 	}
 }
@@ -519,6 +568,9 @@ func (t *Trial) block(order []decide.Run) decide.Block {
 		ttft, tpot = append(ttft, t.Runs[i].TTFT), append(tpot, t.Runs[i].TPOT)
 	}
 	b := decide.Block{Seconds: t.Lost}
+	if len(t.Blocks) == 0 {
+		b.Gone = slices.Sorted(maps.Keys(t.Gone))
+	}
 	for i := range t.Runs {
 		m := &t.Runs[i]
 		s := decide.Span{
@@ -553,8 +605,15 @@ func (t *Trial) within() (mean float64) {
 	return mean
 }
 
-// look computes what the blocks show.
+// look shows what the blocks show, without what does not hold at a rate.
 func (t *Trial) look() {
+	if t.decide(); t.held {
+		t.withdraw()
+	}
+}
+
+// decide computes what the blocks show.
+func (t *Trial) decide() {
 	p := t.Plan.decisions(&t.known)
 	d := decide.Decide(p, t.Blocks)
 	s := &t.Shown
@@ -584,6 +643,7 @@ func (t *Trial) look() {
 	if d.Looks[len(d.Looks)-1].Blocks < s.Blocks {
 		return // none was due
 	}
+	s.Looks = slices.DeleteFunc(s.Looks, func(l api.TrialLook) bool { return l.Blocks == s.Blocks }) // before an arm left
 	s.Looks = append(s.Looks, api.TrialLook{
 		Blocks: s.Blocks, Difference: s.Primary.Difference, Interval: s.Primary.Interval,
 	})

@@ -586,3 +586,74 @@ func TestShownIntervals(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{-.999, 1}, shown(relative, [2]float64{math.Log(.001), math.Log(2)})[:], 1e-9)
 	assert.InDeltaSlice(t, []float64{-.9, 9}, shown(relative, [2]float64{math.Log(.1), math.Log(10)})[:], 1e-9)
 }
+
+// An arm that is retired leaves the order of the block under way and all later ones as they are, and the trial resumes
+// with the same spans. The best of several arms, and the last two, are not decided without it.
+func TestRetiredArms(t *testing.T) {
+	slow := func(s Span, r *Result) {
+		for i := range r.Turns {
+			if s.Arm == "c" {
+				r.Turns[i].TTFT *= 1.3
+			}
+		}
+	}
+	for _, ran := range []int{1, 6} { // in the first block and in the second one
+		trial := newTrial(t, func(p *Plan) {
+			p.More, p.Question, p.MaxTime = []api.ModeState{leastLoaded, {Arm: "mine"}}, api.QuestionOrder, 8000
+		})
+		drive(t, trial, .7, ran, slow)
+		var arms []Arm // of the block under way
+		for place := ran % 4; place < 4; place++ {
+			arms = append(arms, trial.Slot(place-ran%4).Arm)
+		}
+		require.True(t, trial.Retire("it does not serve"))
+		data, err := json.Marshal(trial)
+		require.NoError(t, err)
+		trial = new(Trial)
+		require.NoError(t, json.Unmarshal(data, trial))
+		last := trial.State().Ranking.Places[3]
+		assert.Equal(t, []any{arms[0], "it does not serve", [2]int{4, 4}, ran / 4},
+			[]any{Arm(last.Arm), last.Gone, last.Place, *last.LeftAfter})
+		all := drive(t, trial, .7, 100, slow)
+		for i, s := range all {
+			if assert.NotEqual(t, arms[0], s.Arm); i+1 < len(arms) {
+				assert.Equal(t, arms[i+1], s.Arm, "the block under way keeps its order")
+			}
+		}
+		s := trial.State()
+		assert.Equal(t, string(Order), s.Verdict)
+		assert.Len(t, s.Ranking.Pairs, 3)
+		assert.Equal(t, last, s.Ranking.Places[3])
+		for i, look := range s.Looks {
+			assert.Equal(t, i+2, look.Blocks)
+		}
+	}
+	for _, question := range []api.TrialQuestion{api.QuestionBest, api.QuestionOrder} {
+		trial := newTrial(t, func(p *Plan) {
+			p.More, p.Question, p.MaxTime = []api.ModeState{leastLoaded}, question, 8000
+		})
+		assert.Equal(t, question == api.QuestionOrder, trial.Retire("it does not serve"))
+		assert.False(t, trial.Retire("it does not serve"))
+	}
+}
+
+// An arm that seems to fail more turns is not ahead of another one in the ranking, as it is not better in their pair.
+func TestSuspectsAreNotAhead(t *testing.T) {
+	trial := newTrial(t, func(p *Plan) { p.More, p.Question = []api.ModeState{leastLoaded}, api.QuestionOrder })
+	drive(t, trial, .3, 9, func(s Span, r *Result) {
+		if s.Arm == ArmB {
+			fail(&r.Turns[len(r.Turns)-1], 0)
+		}
+	})
+	r := trial.State().Ranking
+	for _, p := range r.Pairs {
+		assert.Equal(t, string(Running), p.Primary.Outcome)
+		assert.Empty(t, p.More)
+		if p.B == "b" {
+			assert.Negative(t, p.Primary.Interval[1])
+		}
+	}
+	for _, p := range r.Places {
+		assert.Equal(t, [2]int{1, 3}, p.Place, p.Arm)
+	}
+}

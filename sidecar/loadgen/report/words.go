@@ -38,11 +38,11 @@ func (r *Results) stateWords(some bool) []string {
 		nothing = nothingFound(run)
 	}
 	by, because, state := "", "", ""
-	switch reason := strings.TrimRight(run.Reason, "."); {
+	switch {
 	case run.Cause == api.CauseOperator:
-		by = " " + reason
-	case reason != "":
-		because = ": " + reason
+		by = " " + run.Reason
+	case run.Reason != "":
+		because = ": " + run.Reason
 	}
 	switch run.State {
 	case api.SweepRunning:
@@ -50,13 +50,21 @@ func (r *Results) stateWords(some bool) []string {
 			state = ""
 		}
 	case api.SweepPaused:
-		state = "Paused" + by + ", with " + run.Unfinished + " measured" + because + "."
+		state = "Paused" + by + ", with " + run.Unfinished + " measured" + because
 	case api.SweepCancelled:
-		state = "Cancelled" + by + ", with " + run.Unfinished + " measured" + because + "."
+		state = "Cancelled" + by + ", with " + run.Unfinished + " measured" + because
 	case api.SweepFailed:
-		state = "Failed" + by + ", with " + run.Unfinished + " measured" + because + "."
+		state = "Failed" + by + ", with " + run.Unfinished + " measured" + because
 	}
-	return slices.DeleteFunc([]string{nothing, state, spoiling(run)}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{nothing, fullStop(state), spoiling(run)}, func(s string) bool { return s == "" })
+}
+
+// fullStop ends a sentence that may have an end.
+func fullStop(text string) string {
+	if text == "" || strings.ContainsAny(text[len(text)-1:], ".?") {
+		return text
+	}
+	return text + "."
 }
 
 // nothingFound describes a sweep without findings.

@@ -80,7 +80,7 @@ func (r *Results) afterEffectWords() []string {
 // doubtWords reports workers that both lanes have in common, arms whose spans contradict their configuration, what
 // went wrong in switches, and different numbers of workers between arms.
 func (r *Results) doubtWords() (all []string) {
-	all = slices.Concat(r.sharedWords(), r.ownWorkersWords(), r.afterEffectWords())
+	all = slices.Concat(r.goneWords(), r.sharedWords(), r.ownWorkersWords(), r.afterEffectWords())
 	modes := r.Sweep.Request.Modes
 	names, served := proof.ModeNames(modes), r.turnsByWorker()
 	workers := make([]int, len(modes))

@@ -28,6 +28,10 @@ func guardWords(guards []api.TrialDifference, a, b string) (all []string) {
 
 // answerWords describes how much shorter or longer the answers of b are.
 func answerWords(a, b string, difference float64, in [2]float64) string {
+	if difference > 1 {
+		return fmt.Sprintf("answers under %s are %.1f times as long (%.1f to %.1f times) as under %s", b, 1+difference,
+			1+in[0], 1+in[1], a)
+	}
 	word, low, high := "longer", in[0], in[1]
 	if difference < 0 {
 		word, low, high = "shorter", -in[1], -in[0]

@@ -29,7 +29,7 @@ func (r *Results) armName(arm api.TrialArm) string {
 
 // placeNames returns the names of the arms for which has returns true, the best first.
 func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
-	places := r.ranking().Places
+	places := r.served()
 	for i := range places {
 		if has(&places[i]) {
 			names = append(names, r.armName(places[i].Arm))
@@ -38,27 +38,52 @@ func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
 	return names
 }
 
+// served returns the arms of a ranking that did not leave it for not serving.
+func (r *Results) served() []api.TrialPlace {
+	return slices.DeleteFunc(slices.Clone(r.ranking().Places), func(p api.TrialPlace) bool { return p.Gone != "" })
+}
+
+// goneWords names the arms that left the ranking, since they did not serve.
+func (r *Results) goneWords() (all []string) {
+	if r.ranking() == nil {
+		return nil
+	}
+	for _, p := range r.ranking().Places {
+		if p.Gone == "" {
+			continue
+		}
+		when := "in the first block"
+		if *p.LeftAfter > 0 {
+			when = "after " + plural(*p.LeftAfter, "whole block")
+		}
+		all = append(all, fullStop(fmt.Sprintf("%s left the trial %s, and is last without a comparison: %s",
+			r.armName(p.Arm), when, p.Gone)))
+	}
+	return all
+}
+
 // rankingWords describes the verdict on more than two arms in a sentence.
 func (r *Results) rankingWords() string {
 	t, k := r.Sweep.Trial, r.Sweep.Trial.Ranking
 	at := fmt.Sprintf("at %s, on %s: ", api.LevelsInWords(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
 	best := r.armName(k.Places[0].Arm)
 	lead := fmt.Sprintf("%s than under %s", changeOf(t.Primary, true), r.armName(k.Places[1].Arm))
+	under := "under " + best + ", " + lead
 	clauses := append([]string{r.rankedFailures()}, r.rankedGuards()...)
 	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.Best:
-		start = fmt.Sprintf("%s is best of %d ", best, len(k.Places))
+		start = fmt.Sprintf("%s is best of %d ", best, len(r.served()))
 		clauses = append(clauses, lead+", the runner-up"+r.guardrailWords(t, api.TrialArmB))
 	case proof.Order:
-		start = fmt.Sprintf("The order of %d arms is decided ", len(k.Places))
-		clauses = append(clauses, r.orderWords(), lead)
+		start = fmt.Sprintf("The order of %d arms is decided ", len(r.served()))
+		clauses = append(clauses, r.orderWords(), under)
 	case proof.TradeOff:
 		start = "A trade-off "
-		clauses = append(clauses, r.tradeWords(), lead)
+		clauses = append(clauses, r.tradeWords(), under)
 	case proof.FailuresDiffer:
 		start = r.moreWords() + " "
-		clauses = append(clauses, lead)
+		clauses = append(clauses, under)
 	case proof.NoDifference:
 		left := r.placeNames(func(p *api.TrialPlace) bool { return p.Place[0] == 1 })
 		start = fmt.Sprintf("No difference of %s or more between %s ", r.smallest(), join(left))
@@ -71,7 +96,11 @@ func (r *Results) rankingWords() string {
 			until = "after " + durationText(r.Sweep.Progress.SecondsUsed) + " "
 		}
 		start = "Undecided " + until
-		clauses = append(clauses, best+" leads: "+lead)
+		leads := best + " leads: " + lead
+		if t.Succeeded && proof.Metric(t.Primary.Metric) == proof.MeanTTFT {
+			leads = "by " + succeeded + ", " + leads
+		}
+		clauses = append(clauses, leads)
 		if decided := r.decidedWords(); decided != "" {
 			start = decided + ": undecided " + until
 		} else {
@@ -89,7 +118,7 @@ func (r *Results) rankingWords() string {
 // It is empty if each arm may be the best. The text continues with what is not decided.
 func (r *Results) decidedWords() string {
 	var may, rest []api.TrialArm
-	for _, p := range r.ranking().Places {
+	for _, p := range r.served() {
 		if p.MayBeBest {
 			may = append(may, p.Arm)
 		} else {
@@ -229,9 +258,9 @@ func (r *Results) rankingSections() []Section {
 		Title: "The verdict", Level: 3,
 		Text: []string{r.rankingWords(), "By " + m.Name() + ". An arm may have each of the places in its row: another one " +
 			"is ahead of it where that is shown to be better. The mean is over all blocks. Of an arm that left the trial, it " +
-			"is what is estimated for the blocks without it."},
+			"is what is estimated for the blocks without it, or none where it did not serve."},
 		Table: &Table{Words: []int{1, 3}, Head: []string{
-			"Place", "Arm", name, "Took part", "May be the best", "Failed turns",
+			"Place", "Arm", name, "Took part", "May be the best", "Failed turns", "Tokens per answer",
 		}},
 	}
 	for _, p := range k.Places {
@@ -242,13 +271,16 @@ func (r *Results) rankingSections() []Section {
 		if p.LeftAfter != nil {
 			part = plural(*p.LeftAfter, "block")
 		}
+		if p.Gone != "" {
+			part += ", then did not serve"
+		}
 		if p.MayBeBest {
 			may = "yes"
 		}
 		if p.Mean != nil {
 			mean = trialValue(m, *p.Mean)
 		}
-		places.Table.add(placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures))
+		places.Table.add(placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures), r.answerTokens(p.Arm))
 	}
 	pairs := Section{
 		Title: "Every pair", Level: 3,
@@ -272,6 +304,22 @@ func (r *Results) rankingSections() []Section {
 	pairs.Text = append(pairs.Text, groups...)
 	places.Charts = []chart.Chart{r.behindBest(m)}
 	return []Section{places, pairs}
+}
+
+// answerTokens returns the output tokens per answer of an arm; empty where they are not known.
+func (r *Results) answerTokens(arm api.TrialArm) string {
+	for _, p := range r.ranking().Pairs {
+		for _, g := range p.Guards {
+			switch m := proof.Metric(g.Metric); {
+			case m != proof.AnswerTokens:
+			case p.A == arm:
+				return trialValue(m, g.A)
+			case p.B == arm:
+				return trialValue(m, g.B)
+			}
+		}
+	}
+	return ""
 }
 
 // behindBest draws how far each arm is from the one in the first place, by the intervals of the pairs.

@@ -94,7 +94,10 @@ func ranked(v proof.Verdict) api.Sweep {
 		}
 	}
 	pair := func(a, b api.TrialArm, d api.TrialDifference) api.TrialPair {
-		return api.TrialPair{A: a, B: b, Blocks: 2, Primary: d}
+		tokens := map[api.TrialArm]float64{"a": 210, "b": 208, "c": 209}
+		return api.TrialPair{A: a, B: b, Blocks: 2, Primary: d, Guards: []api.TrialDifference{{
+			Metric: string(proof.AnswerTokens), A: tokens[a], B: tokens[b], Outcome: string(proof.Running),
+		}}}
 	}
 	s.Trial.Ranking = &api.TrialRanking{
 		Question: api.QuestionBest,
@@ -261,6 +264,17 @@ func TestWords(t *testing.T) {
 		p := &cut.Trial.Ranking.Pairs[i]
 		p.Guards, p.Primary.Outcome = shortened.Trial.Guards, string(proof.TradeOff)
 	}
+	answered := rankedOpen(proof.TimeOver)
+	answered.Trial.Succeeded, answered.Trial.Primary.Metric = true, string(proof.MeanTTFT)
+	gone := ranked(proof.TradeOff) // round-robin does not serve any more, and answers of the others differ
+	gone.Trial.Ranking.Pairs, gone.Trial.Ranking.Groups = gone.Trial.Ranking.Pairs[:1], nil
+	last := &gone.Trial.Ranking.Places[2]
+	last.Place, last.LeftAfter = [2]int{3, 3}, new(1)
+	last.Gone = "the change to Round-robin failed: connection refused; is the server running?"
+	gone.Trial.Ranking.Pairs[0].Primary.Outcome = string(proof.TradeOff)
+	gone.Trial.Ranking.Pairs[0].Guards = []api.TrialDifference{{
+		Metric: string(proof.AnswerTokens), Difference: 9.7, Interval: &[2]float64{1.85, 39.1}, Outcome: string(proof.Unlike),
+	}}
 	slow := ranked(proof.TradeOff) // the best one fails more turns than another
 	slow.Trial.Ranking.Pairs[1].More, slow.Trial.Ranking.Pairs[1].Primary.Outcome = "b", string(proof.TradeOff)
 	slow.Trial.Ranking.Places[0].Failures.Failed = 20
@@ -322,6 +336,8 @@ func TestWords(t *testing.T) {
 		"trial of three, trade-off":     slow,
 		"trial of three, cut answers":   cut,
 		"trial of three, failures":      differ,
+		"trial of three, one is gone":   gone,
+		"trial of three, answered":      answered,
 		"trial of three, two are left":  two,
 		"trial of three, one is worse":  worse,
 		"trial of three, no difference": alikeBest,

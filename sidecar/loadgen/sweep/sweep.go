@@ -390,11 +390,46 @@ func (s *sweep) step(ctx context.Context, lease *lane.Lease, spans []proof.Span)
 			if err := pause(ctx); err != nil {
 				return err
 			}
+		case errors.As(err, &cannot) && s.retire(ctx, spans[0].Mode, err.Error()):
+			return s.commit(ctx, 0, nil)
 		case err != nil:
 			return err
 		}
 	}
-	return s.store(ctx, all)
+	err := s.store(ctx, all)
+	if failed := (errTarget{}); errors.As(err, &failed) {
+		last := all[len(all)-1].span
+		if last.Spoiled != "" && s.retire(ctx, last.Mode, last.Spoiled) {
+			return s.commit(ctx, 0, nil)
+		}
+	}
+	return err
+}
+
+// retire removes the arm that is next from a trial, for a reason: its target does not serve. It is false where the
+// trial pauses instead: where the others cannot go on without it, or one that is left does not serve either.
+func (s *sweep) retire(ctx context.Context, m api.ModeState, reason string) bool {
+	t, ok := s.machine.(*proof.Trial)
+	if !ok || t.Shown.Ranking == nil {
+		return false
+	}
+	var others []api.ModeState
+	for _, p := range t.Shown.Ranking.Places {
+		if p.Mode != m && p.LeftAfter == nil {
+			others = append(others, p.Mode)
+		}
+	}
+	if !s.lane.Serve(ctx, others) {
+		return false
+	}
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	if !t.Retire(reason) {
+		return false
+	}
+	s.lane.Note("load generator", m.Name()+" left "+s.title()+": "+reason)
+	s.refresh()
+	return true
 }
 
 // store takes in the results of spans that ran at the same time. It returns once they are on the

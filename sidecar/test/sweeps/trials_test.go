@@ -410,3 +410,72 @@ func TestTrialsOfEarlierVersionsAreReadable(t *testing.T) {
 			api.ErrConflict)
 	})
 }
+
+// An arm that does not serve leaves a trial for the whole order, whether its target fails twice in a row or cannot be
+// switched to. It is last, in no pair and in no later span, and the trial of the others goes on.
+func TestArmWithoutServerLeaves(t *testing.T) {
+	for name, want := range map[string]string{
+		"cannot be switched to": "the change to NAME failed: connection refused",
+		"fails twice":           `http://\S+ does not serve: \d+ of \d+ turns failed, the latest with connect: connection refused`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, b *booth) {
+				q := trial()
+				q.Modes = []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}, {Mode: api.ModeLeastLoaded}}
+				q.Question, q.MaxSeconds = new(api.QuestionOrder), new(2000.)
+				s := b.begun(q)
+				const number = 4 // in the second block
+				gone := b.reaches(s.ID, number, api.SpanWarmingUp).Progress.Span.Mode
+				refuse := func() {
+					b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"}, gone.Mode)
+				}
+				refuse()
+				if name == "fails twice" {
+					b.until(s.ID, "the first attempt", limit, func(s api.Sweep) bool { return len(s.Spans) > number })
+					b.cluster.Break(nil)
+					b.reaches(s.ID, number, api.SpanWarmingUp)
+					refuse()
+				}
+				s = b.done(s.ID)
+				k := s.Trial.Ranking
+				require.Len(t, k.Pairs, 1)
+				last := k.Places[2]
+				assert.Equal(t, []any{gone, [2]int{3, 3}, 1, false},
+					[]any{last.Mode, last.Place, *last.LeftAfter, last.MayBeBest})
+				want = strings.Replace(want, "NAME", gone.Name(), 1)
+				assert.Regexp(t, "^"+gone.Name()+" left the trial after 1 whole block, and is last without a comparison: "+
+					want+`\.$`, s.Words[0])
+				for i, later := range s.Spans[number+1:] {
+					assert.True(t, later.Mode != gone || i == 0 && later.Spoiled != "")
+				}
+				var report strings.Builder
+				require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, s.ID, api.ReportMarkdown))
+				assert.Contains(t, report.String(), "1 block, then did not serve")
+			}, askable)
+		})
+	}
+}
+
+// Where no arm serves, none leaves the trial, which pauses and then has all of them.
+func TestOutageRemovesNoArm(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		q := trial()
+		q.Modes = []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}, {Mode: api.ModeLeastLoaded}}
+		q.Question, q.MaxSeconds = new(api.QuestionOrder), new(2000.)
+		s := b.begun(q)
+		b.reaches(s.ID, 1, api.SpanWarmingUp)
+		b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
+		s = b.until(s.ID, "the pause", limit, ended)
+		assert.Equal(t, []any{api.SweepPaused, api.CauseMode}, []any{s.State, s.Cause})
+		b.cluster.Break(nil)
+		b.free()
+		require.NoError(t,
+			second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})))
+		assert.Len(t, b.done(s.ID).Trial.Ranking.Pairs, 3)
+	}, askable)
+}
+
+// askable makes the cluster one that can be asked which modes serve.
+func askable(b *booth) {
+	b.cluster = b.made(virtual.Options{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second, Asked: true})
+}

@@ -35,6 +35,7 @@ type Options struct {
 	Silent   bool     // answers do not report cached tokens
 	Holds    api.Mode // in this mode a proxy holds the stream of every third answer until its end
 	Alike    bool     // a switch in place changes nothing but the name of the mode
+	Asked    bool     // it can be asked which modes serve
 }
 
 // Cluster is the model with the clock of the bubble in which it was made. It is safe for concurrent use.
@@ -50,6 +51,7 @@ type Cluster struct {
 	words   *rand.Rand
 	ids     map[string][]uint32 // token IDs by message
 	down    *chat.Error
+	downIn  []api.Mode // modes to which that applies; nil: all
 	turns   []Turn
 	options Options
 	profile sim.Profile
@@ -106,11 +108,31 @@ func (c *Cluster) Turns() []Turn {
 	return slices.Clone(c.turns)
 }
 
-// Break makes every further request fail with an error; nil ends that.
-func (c *Cluster) Break(err *chat.Error) {
+// Break makes every further request fail with an error, or those in some modes; nil ends that.
+func (c *Cluster) Break(err *chat.Error, modes ...api.Mode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.down = err
+	c.down, c.downIn = err, modes
+}
+
+// problem returns the error of a mode. The lock is held.
+func (c *Cluster) problem(m api.Mode) *chat.Error {
+	if len(c.downIn) > 0 && !slices.Contains(c.downIn, m) {
+		return nil
+	}
+	return c.down
+}
+
+// check returns the error of the first mode that does not serve.
+func (c *Cluster) check(_ context.Context, modes []api.ModeState) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range modes {
+		if down := c.problem(m.Mode); down != nil {
+			return errors.New(down.Message)
+		}
+	}
+	return nil
 }
 
 // Do answers one turn with the largest number of words that it allows.
@@ -149,8 +171,8 @@ func (c *Cluster) Do(ctx context.Context, req chat.Request) chat.Result {
 func (c *Cluster) submit(req chat.Request, w *watch, r *chat.Result) (*sim.Job, *chat.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.down != nil {
-		return nil, c.down
+	if down := c.problem(c.mode.Mode); down != nil {
+		return nil, down
 	}
 	var prompt []uint32
 	for _, m := range req.Messages {
@@ -265,7 +287,7 @@ func (w *watch) measure(r *chat.Result) {
 func (c *Cluster) Probe(context.Context) *chat.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.down
+	return c.problem(c.mode.Mode)
 }
 
 // Models returns the cluster's only model.
@@ -326,7 +348,7 @@ func (c *Cluster) Switch(
 	ctx context.Context, _, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
 	c.mu.Lock()
-	down := c.down
+	down := c.problem(to.Mode)
 	if down == nil && !(c.options.Warm && to == c.mode) {
 		c.model.Advance(time.Since(c.began))
 		err = c.model.Switch(to.Mode, to.Speculation)
@@ -352,7 +374,11 @@ func (c *Cluster) Switch(
 
 // Abilities returns SwitchWarm, which changes every mode in place.
 func (c *Cluster) Abilities() workload.Abilities {
-	return workload.Abilities{SwitchWarm: c.SwitchWarm, InPlace: workload.Always, SameWorkers: workload.Always}
+	a := workload.Abilities{SwitchWarm: c.SwitchWarm, InPlace: workload.Always, SameWorkers: workload.Always}
+	if c.options.Asked {
+		a.Check = c.check
+	}
+	return a
 }
 
 // SwitchWarm changes the mode of the router in place.

@@ -45,8 +45,12 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
           {
             name: 'Took part',
             className: styles.word,
-            cell: ({ left_after: left }) =>
-              left === undefined ? (isOver ? 'to the end' : 'takes part') : `${number(left)} blocks`,
+            cell: ({ left_after: left, gone }) =>
+              left === undefined
+                ? isOver
+                  ? 'to the end'
+                  : 'takes part'
+                : `${number(left)} blocks${gone ? ', then did not serve' : ''}`,
           },
           {
             name: 'Failed turns',
