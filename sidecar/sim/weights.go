@@ -64,7 +64,8 @@ func randomTensors() []tensor {
 // words are tokens that a text of them has again: a blank and small letters.
 var words = regexp.MustCompile(`^ [a-z]{2,}$`)
 
-// embeddingScale makes the embeddings of words large. They are the output's weights, too, so that only words are chosen.
+// embeddingScale makes the embeddings of words large. They are the output's weights, too, so that only words are
+// chosen.
 func embeddingScale() func(row int) float64 {
 	tokens := cl100k().tokens
 	return func(row int) float64 {

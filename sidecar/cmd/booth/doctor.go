@@ -62,8 +62,8 @@ func (c *doctorCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error 
 		LoadgenURL: c.LoadgenURL, Token: token, TargetURL: c.TargetURL,
 		TargetKey: os.Getenv("LOADGEN_TARGET_API_KEY"), TwinKey: os.Getenv("LOADGEN_TWIN_TARGET_API_KEY"),
 		PrometheusURL: c.PrometheusURL, GrafanaURL: c.GrafanaURL, GrafanaToken: os.Getenv("GRAFANA_TOKEN"),
-		Version: api.ProgramVersion(), Router: c.Router, Kubernetes: c.Kubernetes, Kubeconfig: c.Kubeconfig, Context: c.Context,
-		Namespace: c.Namespace, Graphs: c.Graph, Secrets: c.Secret, GPUs: c.GPUs,
+		Version: api.ProgramVersion(), Router: c.Router, Kubernetes: c.Kubernetes, Kubeconfig: c.Kubeconfig,
+		Context: c.Context, Namespace: c.Namespace, Graphs: c.Graph, Secrets: c.Secret, GPUs: c.GPUs,
 	}
 	report, err := examine(ctx, o, stdout, stderr)
 	if err != nil {

@@ -28,6 +28,8 @@ type Finding struct {
 // certain is the error of a verdict that pairs meet more often than by chance.
 const certain = .02
 
+const nameWorker = "set target.worker_header to a response header that names the worker"
+
 // Affinity says whether prompts that begin alike meet again.
 func (r *Report) Affinity() Finding {
 	f := Finding{Property: "affinity", Verdict: Unclear}
@@ -35,24 +37,25 @@ func (r *Report) Affinity() Finding {
 	switch {
 	case p.Of == 0:
 		f.Text = "whether prompts that begin alike meet again is not known: answers name no worker and no cached tokens"
-		f.Remedy = "set target.worker_header to a response header that names the worker, or let the engines report cached tokens"
+		f.Remedy = nameWorker + ", or let the engines report cached tokens"
 	case o == nil && 10*p.Same >= 8*p.Of:
 		f.Verdict = Yes
-		f.Text = fmt.Sprintf("prompts that begin alike meet again: %s found their prompt in a cache; no worker is named", p.repeats())
+		f.Text = fmt.Sprintf("prompts that begin alike meet again: %s found their prompt in a cache; no worker is named",
+			p.repeats())
 	case o == nil:
 		f.Text = fmt.Sprintf("%s found their prompt in a cache, and no worker is named: that may be chance", p.repeats())
-		f.Remedy = "set target.worker_header to a response header that names the worker"
+		f.Remedy = nameWorker
 	case r.Workers == 1:
-		f.Text = "all requests went to one worker, so that nothing can be told apart"
+		f.Text = "all requests went to one worker, so that a policy has no effect to be seen"
 		f.Remedy = "check that the router has more than one worker"
 	case r.exceeds(p):
 		f.Verdict = Yes
-		f.Text = fmt.Sprintf("prompts that begin alike meet again: %s went where the first one did, and %d of %d other prompts",
-			p.repeats(), o.Same, o.Of)
+		f.Text = fmt.Sprintf("prompts that begin alike meet again: %s went where the first one did, and %d of %d other "+
+			"prompts", p.repeats(), o.Same, o.Of)
 	default:
 		f.Verdict = No
-		f.Text = fmt.Sprintf("no sign that prompts that begin alike meet again: %s went where the first one did, and %d of %d "+
-			"other prompts", p.repeats(), o.Same, o.Of)
+		f.Text = fmt.Sprintf("no sign that prompts that begin alike meet again: %s went where the first one did, and %d of "+
+			"%d other prompts", p.repeats(), o.Same, o.Of)
 		f.Remedy = "check the router's policy, and what it needs to have an effect: docs/routers.md"
 	}
 	return f
@@ -89,8 +92,8 @@ func (r *Report) Findings() []Finding {
 		all = append(all, f)
 	}
 	if a := r.Added; a != nil {
-		all = append(all, Finding{Property: "added", Verdict: Yes, Text: fmt.Sprintf("the first token comes %s ms later than "+
-			"from an engine (95 %%: %s to %s)", ms(a.Median), ms(a.Interval[0]), ms(a.Interval[1]))})
+		all = append(all, Finding{Property: "added", Verdict: Yes, Text: fmt.Sprintf("the first token comes %s ms later "+
+			"than from an engine (95 %%: %s to %s)", ms(a.Median), ms(a.Interval[0]), ms(a.Interval[1]))})
 	}
 	held := Finding{Property: "streams", Verdict: Yes, Text: "streams arrive token by token"}
 	if r.Held {

@@ -38,7 +38,7 @@ var Settings = chat.Settings{
 }
 
 // filler makes a prompt of some 15 blocks of 32 tokens.
-var filler = strings.Repeat("A question is asked twice, to see whether the second one finds what the first one left. ", 44)
+var filler = strings.Repeat("A question is asked twice, to see what the second one finds of the first. ", 28)
 
 // Options configure a probe.
 type Options struct {

@@ -95,9 +95,9 @@ func (f *fleet) serve(engine int) http.Handler {
 			fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"word "}}]}`+"\n\n")
 			w.(http.Flusher).Flush()
 		}
-		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: {\"choices\":[],\"usage\":"+
-			"{\"prompt_tokens\":10,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":%d}}}\n\ndata: [DONE]\n\n",
-			cached)
+		fmt.Fprintf(w, "data: %s\n\ndata: %s\n\ndata: [DONE]\n\n", `{"choices":[{"delta":{},"finish_reason":"length"}]}`,
+			fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,`+
+				`"prompt_tokens_details":{"cached_tokens":%d}}}`, cached))
 	})
 }
 
