@@ -191,7 +191,7 @@ func externalParts() []suite.Part {
 		{
 			Name: "engines", Run: onEngines, Capability: "trials on real engines",
 			Checks: "the load generator's figures against the counters of two vLLM engines on the CPU, asked directly, " +
-				"through seven routers and in a Dynamo; trials of sglang-router's policies and of equal arms on them; traces " +
+				"through seven routers and in a Dynamo; a trial of sglang-router's policies on them; traces " +
 				"replayed; what simulated engines answer otherwise. Before simulated engines: routers recognized, ranked and " +
 				"killed, an arena that is stopped and resumed, arms that cheat or die, streams that HAProxy holds. " +
 				"ENGINES_MINUTES lengthens the trials",

@@ -22,7 +22,7 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// routerMinutes names the variable with the time that each router serves. Default: 2.
+// routerMinutes names the variable with the time that each router serves. Default: 1.
 const routerMinutes = "ROUTER_MINUTES"
 
 // predictions are the shadow's policies that say what a router's policy finds in the caches. Those of a router that
@@ -38,7 +38,7 @@ var predictions = map[string]string{
 // Each router serves for minutes without an error of its own making, all of them at the same time on engines of their
 // own, and what its turns find in the caches is what the shadow predicts for its policy.
 func TestPoliciesFindWhatIsPredicted(t *testing.T) {
-	minutes, err := strconv.Atoi(cmp.Or(os.Getenv(routerMinutes), "2"))
+	minutes, err := strconv.Atoi(cmp.Or(os.Getenv(routerMinutes), "1"))
 	require.NoError(t, err, routerMinutes)
 	bin, clients := boothtest.Programs(t), map[string]*api.Client{}
 	for text := range predictions {

@@ -70,7 +70,7 @@ func simulated(t *testing.T, bin string) []string {
 
 const (
 	proxySpan  = 6 // seconds
-	trialLimit = 3 * time.Minute
+	trialLimit = 2 * time.Minute
 )
 
 // configured writes a configuration with arms over workers, and returns the flags of a load generator with it. Its

@@ -102,7 +102,7 @@ var traces = map[string]struct {
 	}},
 }
 
-// Traces of three forms are replayed on one worker of the simulated cluster, and on a vLLM engine where there is one.
+// Traces of three forms are replayed on one worker of the simulated cluster, and one of them on a vLLM engine.
 // Lengths agree with the trace, and the hit rate with that of an unlimited cache and of the simulation.
 func TestReplayAgreesWithTrace(t *testing.T) {
 	bin := boothtest.Programs(t)
@@ -114,6 +114,9 @@ func TestReplayAgreesWithTrace(t *testing.T) {
 		t.Run(target, func(t *testing.T) {
 			url := start(t)
 			for form, trace := range traces {
+				if target == "vLLM" && form != "Mooncake" { // the forms are read alike for each target
+					continue
+				}
 				t.Run(form, func(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "trace.jsonl")
 					var lines bytes.Buffer
