@@ -40,6 +40,8 @@ type Shadow struct {
 	// measured hit rate ÷ that of best_placement; absent where it is not known or the policies' figures are unreliable
 	AchievedShare *float64           `json:"achieved_share,omitempty"`
 	Policies      List[ShadowPolicy] `json:"policies"`
+	// what became of the prompt tokens whose worker and hits are known, the largest loss first; their shares add up to 1
+	Causes List[HitCause] `json:"causes"`
 	// hit ratio of the router's real choices on our caches, less the measured one
 	CacheError *float64 `json:"cache_error,omitempty"`
 	// why the policies' figures are unreliable; absent: they are reliable
@@ -105,6 +107,29 @@ func (t *PlacementTotals) Since(before *PlacementTotals) (share *float64, why st
 			100*MaxCacheError)
 	}
 	return new(measured / prompt / (achievable / followed)), ""
+}
+
+// HitCauseKind names what became of prompt tokens.
+type HitCauseKind string
+
+// The kinds of [HitCause].
+const (
+	CauseFound       HitCauseKind = "found"       // the worker had them cached
+	CauseNew         HitCauseKind = "new"         // no request had them before
+	CauseElsewhere   HitCauseKind = "elsewhere"   // computed on another worker, and the load does not explain the choice
+	CauseSpilled     HitCauseKind = "spilled"     // computed on other workers, which were busier than the chosen one
+	CauseEvicted     HitCauseKind = "evicted"     // the worker had computed them, and evicted them since
+	CauseRemainder   HitCauseKind = "remainder"   // behind the last whole block
+	CauseUnexplained HitCauseKind = "unexplained" // the model of the cache holds them, and the worker did not find them
+)
+
+// HitCause is what became of a part of the prompt tokens.
+type HitCause struct {
+	Kind   HitCauseKind `json:"kind"`
+	Tokens int          `json:"tokens"` // negative where the worker found more than the model
+	Share  float64      `json:"share"`  // of the prompt tokens
+	Text   string       `json:"text"`   // a sentence with the evidence
+	Remedy string       `json:"remedy,omitempty"`
 }
 
 // ShadowPolicy is a routing policy with its figures.

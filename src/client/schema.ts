@@ -1494,6 +1494,29 @@ export interface components {
             /** @description seconds, over the turns of the last 60 s; absent before the first turn has ended */
             ttft_p95?: number;
         };
+        /** @description What became of a part of the prompt tokens. */
+        HitCause: {
+            kind: components["schemas"]["HitCauseKind"];
+            remedy?: string;
+            /** @description of the prompt tokens */
+            share: number;
+            /** @description a sentence with the evidence */
+            text: string;
+            /** @description negative where the worker found more than the model */
+            tokens: number;
+        };
+        /**
+         * @description Names what became of prompt tokens.
+         *     - `found`: the worker had them cached
+         *     - `new`: no request had them before
+         *     - `elsewhere`: computed on another worker, and the load does not explain the choice
+         *     - `spilled`: computed on other workers, which were busier than the chosen one
+         *     - `evicted`: the worker had computed them, and evicted them since
+         *     - `remainder`: behind the last whole block
+         *     - `unexplained`: the model of the cache holds them, and the worker did not find them
+         * @enum {string}
+         */
+        HitCauseKind: "found" | "new" | "elsewhere" | "spilled" | "evicted" | "remainder" | "unexplained";
         /** @description GPUs of a host that could not be matched to a worker. */
         HostGPUs: {
             gpus: components["schemas"]["GPU"][];
@@ -2016,6 +2039,8 @@ export interface components {
             cache_error?: number;
             /** @description source of `worker_blocks` */
             capacity_from?: string;
+            /** @description what became of the prompt tokens whose worker and hits are known, the largest loss first; their shares add up to 1 */
+            causes: components["schemas"]["HitCause"][];
             /** @description only under kv */
             choices?: components["schemas"]["ShadowChoices"];
             diagnoses: components["schemas"]["Diagnosis"][];
@@ -3733,6 +3758,8 @@ export type HeadlineReference = components['schemas']['HeadlineReference'];
 export type Held = components['schemas']['Held'];
 export type History = components['schemas']['History'];
 export type HistoryPoint = components['schemas']['HistoryPoint'];
+export type HitCause = components['schemas']['HitCause'];
+export type HitCauseKind = components['schemas']['HitCauseKind'];
 export type HostGPUs = components['schemas']['HostGPUs'];
 export type Improvement = components['schemas']['Improvement'];
 export type KV = components['schemas']['KV'];

@@ -85,6 +85,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exitCode(stderr, compare(ctx, conf, stdout))
 	case config.Joined:
 		return exitCode(stderr, join(ctx, conf, stderr))
+	case config.Asked:
+		return exitCode(stderr, why(ctx, conf, stdout))
 	case config.Probed:
 		return exitCode(stderr, probeRouters(ctx, conf, stdout))
 	case config.Recorded:

@@ -78,10 +78,13 @@ func checkPolicy(t *testing.T, text, prediction string, client *api.Client, s *a
 	}
 	figure.Report(t, "%s: %d turns, %d failed; hit rate %.1f %%, %s %.1f %%", text, len(turns), failed,
 		100**s.Measured.HitRatio, predicted, 100*found)
-	const points = .03
-	if prediction == "" {
+	points := .03
+	switch prediction {
+	case "":
 		assert.LessOrEqual(t, *s.Measured.HitRatio, found+points)
 		return
+	case "random", "round_robin": // a minute has some 200 turns, which find their last one by chance
+		points = .09
 	}
 	assert.InDelta(t, found, *s.Measured.HitRatio, points)
 }

@@ -41,8 +41,8 @@ func limit(t *testing.T) time.Duration {
 	return time.Duration(number) * time.Minute
 }
 
-// cache_aware routing is not found worse than round-robin. The result agrees with a separate computation over the stored
-// turns.
+// cache_aware routing is not found worse than round-robin. The result agrees with a separate computation over the
+// stored turns.
 func TestTrialAgreesWithStoredTurns(t *testing.T) {
 	bin := boothtest.Programs(t)
 	workers := engines(t, bin)

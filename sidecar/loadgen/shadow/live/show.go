@@ -27,7 +27,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	defer l.mu.Unlock()
 	s := api.Shadow{
 		Lane: l.opts.Lane, Source: api.ShadowNone, Message: l.problem,
-		Policies: []api.ShadowPolicy{}, Diagnoses: []api.Diagnosis{},
+		Policies: []api.ShadowPolicy{}, Causes: []api.HitCause{}, Diagnoses: []api.Diagnosis{},
 	}
 	a := l.account
 	if a == nil {
@@ -60,6 +60,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		s.Measured.InflightSpread = actual.ShownSpread()
 		s.CacheError = new(signed(r))
 	}
+	s.Causes = causes(&f, actual.ShownSpread())
 	s.Withheld = withheld(f.Recent)
 	s.AchievedShare, _ = achievedShare(&f)
 	for _, p := range f.Policies[1:] {

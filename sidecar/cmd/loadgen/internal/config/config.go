@@ -89,6 +89,7 @@ type Config struct {
 	Trace   *Trace   `kong:"-"` // of the command trace alone
 	Record  *Record  `kong:"-"` // of the command record alone
 	Probe   *Probe   `kong:"-"` // of the command probe-router alone
+	Why     *Why     `kong:"-"` // of the command why alone
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
 	LevelGiven   bool `kong:"-"` // a source sets concurrency or rate
@@ -448,6 +449,7 @@ const (
 	Replayed Command = "replay"
 
 	Probed Command = "probe-router"
+	Asked  Command = "why"
 
 	Joined Command = "member"
 )

@@ -284,6 +284,8 @@ func (l *loader) takeCommand(ctx *kong.Context, c *Config) {
 		c.Record = &l.grammar.Record
 	case Probed:
 		c.Probe = &l.grammar.Probe
+	case Asked:
+		c.Why = &l.grammar.Why
 	case Joined:
 		c.Member = true
 	}

@@ -5,3 +5,9 @@ type Probe struct {
 	Engines []string `placeholder:"URL" help:"Engines behind the router, to see what it adds to them and whether it follows their KV events. Default: the pages of cluster.metrics_urls at whose address an engine lists its model."`
 	Format  string   `default:"text" oneof:"text json" help:"Format on standard output."`
 }
+
+// Why is the request of the command why.
+type Why struct {
+	From string `default:"http://127.0.0.1:8088" placeholder:"URL" help:"Address of the running load generator."`
+	Lane string `default:"main" oneof:"main twin" help:"Lane whose turns are looked at."`
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+)
+
+// whyTimeout is the time for a request to the load generator.
+const whyTimeout = 10 * time.Second
+
+// why prints what became of the prompt tokens of a running load generator. The error is a notStarted.
+func why(ctx context.Context, conf *config.Config, stdout io.Writer) error {
+	q := conf.Why
+	client, err := api.NewClient(&http.Client{Timeout: whyTimeout}, q.From, string(conf.Token))
+	if err != nil {
+		return notStarted{err}
+	}
+	s, err := client.Shadow(ctx, q.Lane)
+	if err != nil {
+		return notStarted{api.Refuse("from", q.From, fmt.Sprintf("a running load generator, with its token in "+
+			"LOADGEN_TOKEN if it has one; %v", err))}
+	}
+	if len(s.Causes) == 0 {
+		reason := s.Message
+		if s.Source != api.ShadowNone {
+			reason = "no turn of the last 60 s reported its worker and its cached tokens"
+		}
+		return notStarted{fmt.Errorf("not known: %s", reason)}
+	}
+	fmt.Fprintf(stdout, "%d prompt tokens of %d requests in the last %.0f s\n", s.PromptTokens, s.Requests, s.Seconds)
+	for _, c := range s.Causes {
+		fmt.Fprintf(stdout, "  %6.1f %%  %-11s %s\n", 100*c.Share, c.Kind, c.Text)
+		if c.Remedy != "" {
+			fmt.Fprintf(stdout, "  %s%s\n", strings.Repeat(" ", 22), c.Remedy)
+		}
+	}
+	for _, p := range s.Policies {
+		if p.Policy == "best_placement" && p.Figures.HitRatio != nil {
+			fmt.Fprintf(stdout, "The best placement would have found %.1f %%.\n", 100**p.Figures.HitRatio)
+		}
+	}
+	if s.Withheld != "" {
+		fmt.Fprintf(stdout, "Not reliable: %s.\n", s.Withheld)
+	}
+	return nil
+}
