@@ -582,8 +582,9 @@ func (a *arena) trialArgs(config, page string) []string {
 	if c.Rate != "" {
 		args = append(args, "--rate="+c.Rate)
 	} else {
-		// Conversations of one turn begin as often as turns do, and none is to wait for its start.
-		args = append(args, "--concurrency="+strconv.Itoa(c.Concurrency), "--start-rate="+strconv.Itoa(10*c.Concurrency))
+		// Conversations of one turn begin as often as turns do. None is to wait for its start, and no turn for another.
+		args = append(args, "--concurrency="+strconv.Itoa(c.Concurrency), "--start-rate="+strconv.Itoa(10*c.Concurrency),
+			"--target-rps=0")
 	}
 	for _, file := range c.Output {
 		args = append(args, "--output="+file)

@@ -145,21 +145,26 @@ func (l *Lane) Problem() string {
 // Router describes the router in front of the workers: which one it is, where that is known, which driver sets its
 // mode, whether its own metrics show that it chooses workers by the content of their caches, and the note of the arm.
 func (l *Lane) Router() string {
-	text := l.seenRouter()
+	l.mu.Lock()
+	mode := l.mode
+	l.mu.Unlock()
+	text := l.seenRouter(mode.Mode)
 	if l.opts.Note != nil {
-		l.mu.Lock()
-		note := l.opts.Note(l.mode.Arm)
-		l.mu.Unlock()
-		if note != "" {
+		if note := l.opts.Note(mode.Arm); note != "" {
 			text += "; " + note
 		}
 	}
 	return text
 }
 
-func (l *Lane) seenRouter() string {
-	text := "mode set by the driver " + l.opts.Driver.Name()
-	if name := cmp.Or(l.opts.Client.Recognized().Router, l.Cluster().Router); name != "" {
+// seenRouter describes the router without the note. What chooses its workers is of interest in a mode alone.
+func (l *Lane) seenRouter(mode api.Mode) string {
+	text, name := "mode set by the driver "+l.opts.Driver.Name(), cmp.Or(l.opts.Client.Recognized().Router,
+		l.Cluster().Router)
+	if mode == api.ModeUnknown {
+		return cmp.Or(name, "not recognized")
+	}
+	if name != "" {
 		text = name + ", " + text
 	}
 	switch byKV := l.Cluster().RoutesByKV; {

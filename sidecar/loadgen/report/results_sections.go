@@ -154,9 +154,16 @@ func (r *Results) setup() Section {
 		}
 		var each []string
 		for i := range r.Sides {
-			each = append(each, r.Sides[i].Name+": "+cmp.Or(d.value(&r.Sides[i]), notRecorded))
+			value := cmp.Or(d.value(&r.Sides[i]), notRecorded)
+			if len(r.Sides) > 2 {
+				s.add(d.name+", "+r.Sides[i].Name, value)
+				continue
+			}
+			each = append(each, r.Sides[i].Name+": "+value)
 		}
-		s.add(d.name, strings.Join(each, "; "))
+		if each != nil {
+			s.add(d.name, strings.Join(each, "; "))
+		}
 	}
 	var modes []string
 	for i := range r.Sides {

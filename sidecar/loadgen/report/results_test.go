@@ -181,8 +181,8 @@ func TestReportsOfUnusualResults(t *testing.T) {
 			"### Least loaded against KV-aware: TTFT\n", "### Least loaded against KV-aware: Errors\n",
 			"- **Least loaded against KV-aware, TTFT, p95**: an average advantage of −5.2 % for Least loaded over 2 levels " +
 				"(60 to 120), from −12.1 % at 60 to +1.7 % at 120. Least loaded is worse at 60; not certain at 120.",
-			"Router**: Round-robin: mode set by the driver endpoints; no metrics say how it chooses workers; KV-aware:",
-			"; Least loaded: not recorded\n", "Modes**: Round-robin (round_robin, speculation off); KV-aware (kv,",
+			"Router, Round-robin**: mode set by the driver endpoints; no metrics say how it chooses workers\n",
+			"Router, Least loaded**: not recorded\n", "Modes**: Round-robin (round_robin, speculation off); KV-aware (kv,",
 			"By TTFT p95, Least loaded and KV-aware do not cross at these levels: Least loaded is worse wherever",
 			"Least loaded sustains 120 conversations, the most that was measured.",
 		}},
