@@ -76,7 +76,28 @@ type PlacementTotals struct {
 	Modeled    int64         // tokens of these that the model of the caches found
 	Followed   int64         // prompt tokens of all turns
 	Achievable int64         // tokens of these that best_placement found
+	Causes     CauseTotals   // of Prompt
 	Problem    string        // why there are no sums; empty: there are
+}
+
+// CausesSince returns the shares of the prompt tokens since earlier totals by what became of them, or nil where they
+// are not known.
+func (t *PlacementTotals) CausesSince(before *PlacementTotals) map[HitCauseKind]float64 {
+	if t == nil || t.Problem != "" {
+		return nil
+	}
+	if before == nil || t.Account != before.Account || t.Start != before.Start {
+		before = &PlacementTotals{Late: t.Late}
+	}
+	prompt := t.Prompt - before.Prompt
+	if prompt <= 0 || t.Late != before.Late {
+		return nil
+	}
+	shares := map[HitCauseKind]float64{}
+	for i, kind := range CauseKinds {
+		shares[kind] = float64(t.Causes[i]-before.Causes[i]) / float64(prompt)
+	}
+	return shares
 }
 
 // Since returns the measured hit rate ÷ that of best_placement since earlier totals, or since the sums have begun if
@@ -122,6 +143,15 @@ const (
 	CauseRemainder   HitCauseKind = "remainder"   // behind the last whole block
 	CauseUnexplained HitCauseKind = "unexplained" // the model of the cache holds them, and the worker did not find them
 )
+
+// CauseKinds are all kinds, in the order of [CauseTotals].
+var CauseKinds = []HitCauseKind{
+	CauseFound, CauseNew, CauseElsewhere, CauseSpilled, CauseEvicted, CauseRemainder, CauseUnexplained,
+}
+
+// CauseTotals are prompt tokens by what became of them, in the order of [CauseKinds]. Those on other workers are
+// divided by whether all of them were busier than the chosen one.
+type CauseTotals [7]int64
 
 // HitCause is what became of a part of the prompt tokens.
 type HitCause struct {

@@ -44,3 +44,21 @@ func TestAchievedShare(t *testing.T) {
 	assert.Nil(t, none)
 	assert.Equal(t, "not followed", why)
 }
+
+// What became of the prompt tokens of a time are shares that add up to 1, unless the moment of a hit has changed.
+func TestCausesSince(t *testing.T) {
+	before := PlacementTotals{Account: 1, Prompt: 100, Causes: CauseTotals{40, 60}}
+	after := PlacementTotals{Account: 1, Prompt: 300, Causes: CauseTotals{140, 80, 30, 20, 10, 25, -5}}
+	shares := after.CausesSince(&before)
+	assert.Equal(t, map[HitCauseKind]float64{
+		CauseFound: .5, CauseNew: .1, CauseElsewhere: .15, CauseSpilled: .1, CauseEvicted: .05, CauseRemainder: .125,
+		CauseUnexplained: -.025,
+	}, shares)
+	other := before
+	other.Account = 2
+	assert.InDelta(t, 80./300, after.CausesSince(&other)[CauseNew], 1e-12)
+	other = before
+	other.Late = true
+	assert.Nil(t, after.CausesSince(&other))
+	assert.Nil(t, before.CausesSince(&before))
+}

@@ -689,6 +689,8 @@ type EngineUse struct {
 	// measured hit rate ÷ that of the best placement
 	AchievedShare   *float64 `json:"achieved_share,omitempty"`
 	AchievedUnknown string   `json:"achieved_share_unknown,omitempty"` // why it is not known
+	// shares of the prompt tokens by what became of them; absent: not known
+	HitCauses map[HitCauseKind]float64 `json:"hit_causes,omitempty"`
 }
 
 // Since returns the figures of the time since earlier totals of the same cluster.
@@ -698,6 +700,7 @@ func (t EngineTotals) Since(before EngineTotals) EngineUse {
 		GPUMemoryBytes: t.GPUMemory.Mean(before.GPUMemory),
 	}
 	use.AchievedShare, use.AchievedUnknown = t.Placement.Since(before.Placement)
+	use.HitCauses = t.Placement.CausesSince(before.Placement)
 	accepted := t.Accepted - before.Accepted
 	if drafted := t.Drafted - before.Drafted; drafted > 0 {
 		use.AcceptanceRate = new(min(1, accepted/drafted))
@@ -1074,7 +1077,9 @@ type BaselineRow struct {
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"`
 	// measured hit rate ÷ that of the best placement; above 1, the router found more than it
 	AchievedShare *float64 `json:"achieved_share,omitempty"`
-	TTFTMean      *float64 `json:"ttft_mean,omitempty"` // seconds
+	// shares of the prompt tokens by what became of them, which files in CSV do not have; absent: not known
+	HitCauses map[HitCauseKind]float64 `json:"hit_causes,omitempty"`
+	TTFTMean  *float64                 `json:"ttft_mean,omitempty"` // seconds
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // number of turns, if known
 	Measured *time.Time `json:"measured,omitempty"` // time of the measurement, if known

@@ -914,6 +914,10 @@ export interface components {
             errors?: components["schemas"]["RowErrors"];
             /** @description memory in use on a GPU, mean over the workers' GPUs and over time */
             gpu_memory_bytes?: number;
+            /** @description shares of the prompt tokens by what became of them, which files in CSV do not have; absent: not known */
+            hit_causes?: {
+                [key: string]: number;
+            };
             /** @description requests on the busiest worker at any time */
             inflight_largest?: number;
             /** @description busiest worker over the mean, mean over time */

@@ -182,6 +182,50 @@ func (r *Results) workers() Section {
 	return s
 }
 
+// hitCauses says what became of the prompt tokens under each arm or mode: means over the spans that count.
+func (r *Results) hitCauses() Section {
+	if r.Sweep == nil {
+		return Section{}
+	}
+	modes := r.Sweep.Request.Modes
+	s := Section{
+		Title: "Why the hit rate is what it is", Text: []string{"Shares of the prompt tokens by what became of them: found " +
+			"in the worker's cache; new to all workers; computed, but only by other workers, of which one was no busier than " +
+			"the chosen one, or all were busier; computed by the worker and evicted since; behind the last whole block; and " +
+			"what the model of the caches holds and the worker did not find. They add up to 100 %."},
+		Table: &Table{Head: []string{
+			sentenceCase(r.side()), "Found", "New", "Elsewhere", "Elsewhere, busier", "Evicted", "Remainder", "Unexplained",
+		}},
+	}
+	for i, name := range proof.ModeNames(modes) {
+		var sums [len(api.CauseTotals{})]float64
+		spans := 0.
+		for k := range r.Sweep.Spans {
+			v := &r.Sweep.Spans[k]
+			if v.Mode != modes[i] || slices.Contains(modes[:i], v.Mode) || v.Spoiled != "" || v.Row == nil ||
+				v.Row.HitCauses == nil {
+				continue
+			}
+			spans++
+			for c, kind := range api.CauseKinds {
+				sums[c] += v.Row.HitCauses[kind]
+			}
+		}
+		if spans == 0 {
+			continue
+		}
+		row := []string{name}
+		for _, sum := range sums {
+			row = append(row, share100(sum/spans))
+		}
+		s.Table.add(row...)
+	}
+	if len(s.Table.Rows) == 0 {
+		return Section{}
+	}
+	return s
+}
+
 func armLetter(arm string) string {
 	if proof.Arm(arm) == proof.ArmPilot {
 		return arm

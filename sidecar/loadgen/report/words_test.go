@@ -508,3 +508,20 @@ func TestTurnsByWorker(t *testing.T) {
 	s.Spans[2].TurnsByWorker["b"] = 1
 	assert.NotContains(t, markdownOf(t, OfSweep(s)), own)
 }
+
+// What became of the prompt tokens is the mean over an arm's spans that count.
+func TestHitCauses(t *testing.T) {
+	spent := func(m api.ModeState, found float64, spoiled string) api.SweepSpan {
+		return api.SweepSpan{Mode: m, Spoiled: spoiled, Row: &api.BaselineRow{
+			HitCauses: map[api.HitCauseKind]float64{api.CauseFound: found, api.CauseEvicted: 1 - found},
+		}}
+	}
+	s := swept(api.SweepTrial, 120)
+	assert.Empty(t, OfSweep(s).hitCauses().Title, "no span has them")
+	a, b := roundRobin, kv
+	s.Spans = []api.SweepSpan{spent(a, .2, ""), spent(b, .9, ""), spent(a, .4, ""), spent(a, 1, "stopped"), {Mode: b}}
+	assert.Equal(t, [][]string{
+		{"Round-robin", "30.0 %", "0.0 %", "0.0 %", "0.0 %", "70.0 %", "0.0 %", "0.0 %"},
+		{"KV-aware", "90.0 %", "0.0 %", "0.0 %", "0.0 %", "10.0 %", "0.0 %", "0.0 %"},
+	}, OfSweep(s).hitCauses().Table.Rows)
+}

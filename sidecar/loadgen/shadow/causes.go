@@ -1,6 +1,9 @@
 package shadow
 
-import "kvbooth/sidecar/sim"
+import (
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+)
 
 // Causes divide the prompt tokens of requests, whose worker and hits are known, by what became of them. All of them add
 // up to PromptTokens.
@@ -17,6 +20,11 @@ type Causes struct {
 	// Unexplained are those that the modeled cache held, less those that the worker reported. It is negative where the
 	// worker found more.
 	Unexplained int64
+}
+
+// Totals returns the tokens in the order of [api.CauseKinds].
+func (c *Causes) Totals() api.CauseTotals {
+	return api.CauseTotals{c.Found, c.New, c.Elsewhere, c.Spilled, c.Evicted, c.Remainder, c.Unexplained}
 }
 
 func (c *Causes) minus(o Causes) Causes {

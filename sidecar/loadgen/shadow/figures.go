@@ -155,7 +155,8 @@ type Figures struct {
 	Account  Account
 	Counted  Account // account since Since, like the totals
 	Recent   Account // account of the last [Window]
-	Causes   Causes  // of the last [Window]
+	Causes   Causes  // of the requests of Counted
+	Lately   Causes  // causes of the last [Window]
 	Choices  Choices
 
 	Workers      int
@@ -183,9 +184,10 @@ func (s *Shadow) Figures(at time.Duration) Figures {
 	f.Counted = s.account.minus(s.baseAccount).atMoment(s.late)
 	f.Recent = f.Counted
 	f.Causes = s.causes.minus(s.baseCauses)
+	f.Lately = f.Causes
 	if before.totals != nil {
 		f.Recent = s.account.minus(before.account).atMoment(s.late)
-		f.Causes = s.causes.minus(before.causes)
+		f.Lately = s.causes.minus(before.causes)
 	}
 	f.Account = f.Account.atMoment(s.late)
 	f.Policies = append(f.Policies, s.actual.figures(s.now, before))

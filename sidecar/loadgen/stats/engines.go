@@ -35,7 +35,7 @@ func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
 	row.AcceptanceRate = use.AcceptanceRate
 	row.TokensPerStep = use.TokensPerStep
 	row.GPUMemoryBytes = use.GPUMemoryBytes
-	row.AchievedShare = use.AchievedShare
+	row.AchievedShare, row.HitCauses = use.AchievedShare, use.HitCauses
 	if !batched || row.Intervals == nil {
 		return
 	}

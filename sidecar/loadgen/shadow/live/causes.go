@@ -13,7 +13,7 @@ import (
 // causes says what became of the prompt tokens of the last 60 s: what was found first, then the losses, the largest
 // first.
 func causes(f *shadow.Figures, spread *float64) (all []api.HitCause) {
-	c := &f.Causes
+	c := &f.Lately
 	if c.Requests == 0 {
 		return nil
 	}

@@ -124,7 +124,7 @@ func (l *Live) Placement(now time.Time) *api.PlacementTotals {
 	return &api.PlacementTotals{
 		Account: l.account.serial, Start: f.Since, Late: f.Late, Requests: f.Counted.Requests, Prompt: f.Counted.PromptTokens,
 		Measured: f.Counted.MeasuredTokens, Modeled: f.Counted.HitTokens,
-		Followed: best.PromptTokens, Achievable: best.HitTokens,
+		Followed: best.PromptTokens, Achievable: best.HitTokens, Causes: f.Causes.Totals(),
 	}
 }
 
