@@ -40,8 +40,9 @@ type Shadow struct {
 	// measured hit rate ÷ that of best_placement; absent where it is not known or the policies' figures are unreliable
 	AchievedShare *float64           `json:"achieved_share,omitempty"`
 	Policies      List[ShadowPolicy] `json:"policies"`
-	// what became of the prompt tokens whose worker and hits are known, the largest loss first; their shares add up to 1
-	Causes List[HitCause] `json:"causes"`
+	// what became of the prompt tokens whose worker and hits are known, the largest loss first: their shares add up to 1;
+	// absent: no turn reported them
+	Causes List[HitCause] `json:"causes,omitempty"`
 	// hit ratio of the router's real choices on our caches, less the measured one
 	CacheError *float64 `json:"cache_error,omitempty"`
 	// why the policies' figures are unreliable; absent: they are reliable

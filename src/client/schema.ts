@@ -2043,8 +2043,8 @@ export interface components {
             cache_error?: number;
             /** @description source of `worker_blocks` */
             capacity_from?: string;
-            /** @description what became of the prompt tokens whose worker and hits are known, the largest loss first; their shares add up to 1 */
-            causes: components["schemas"]["HitCause"][];
+            /** @description what became of the prompt tokens whose worker and hits are known, the largest loss first: their shares add up to 1; absent: no turn reported them */
+            causes?: components["schemas"]["HitCause"][];
             /** @description only under kv */
             choices?: components["schemas"]["ShadowChoices"];
             diagnoses: components["schemas"]["Diagnosis"][];

@@ -29,6 +29,9 @@ it('shows every policy beside the measurements, and both errors of the model onc
   expect(spread).toHaveTextContent(/^3\.1$/);
   expect(screen.getByText(/^Cache model: .* differs from the measured one by \+0\.5 points/)).toBeInTheDocument();
   expect(row(/^KV-aware/)).toHaveTextContent('current');
+  const [share, evidence] = within(row(/^On another worker/)).getAllByRole('cell');
+  expect(share).toHaveTextContent(/^28\.7 %$/);
+  expect(evidence).toHaveTextContent('28.7 % were on other workers. See its policy.');
   expect(within(row(/^Best possible/)).getAllByRole('cell')[2]).toHaveTextContent(/^—$/);
   expect(screen.getByRole('list', { name: 'What the figures of lane main show' })).toHaveTextContent(
     'The chosen workers held 71.3 %'
@@ -55,8 +58,9 @@ it('reports the cost of a source, and what could not be followed or is not known
   expect(screen.getByText(/Blocks are derived from the text/)).toHaveTextContent(
     'Hit rates may be off by about a point more.'
   );
-  expect(screen.getByRole('table')).toHaveTextContent('7 more could not be tracked');
-  expect(screen.getByRole('table')).toHaveTextContent('whether answers are reused from the cache is not known yet');
+  const table = screen.getByRole('columnheader', { name: 'Routing policy' }).closest('table');
+  expect(table).toHaveTextContent('7 more could not be tracked');
+  expect(table).toHaveTextContent('whether answers are reused from the cache is not known yet');
   expect(screen.getByText(/^The cache model is not checked yet/)).toBeInTheDocument();
 });
 

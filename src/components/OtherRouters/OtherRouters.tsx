@@ -2,7 +2,7 @@ import { cx } from '@emotion/css';
 
 import { Alert } from '@grafana/ui';
 
-import { readShadow, useClient, useLive, usePolled, type Shadow } from '../../client';
+import { readShadow, useClient, useLive, usePolled, type HitCause, type Shadow } from '../../client';
 import { number, percent } from '../../lib/format';
 import { COLUMN, markedRow, stylesOf } from '../../lib/styles';
 import { sentence } from '../../lib/text';
@@ -10,6 +10,34 @@ import { Bar } from '../Bar';
 import { DataTable, type Column } from '../DataTable';
 import { Loading, LoadProblem } from '../Loading';
 import { errorSentences, factsOf, settlingWords, sourceWords, tokens, toRows, type Row as RowModel } from './model';
+
+const CAUSES: Record<HitCause['kind'], string> = {
+  found: 'Found in the cache',
+  new: 'New',
+  elsewhere: 'On another worker',
+  spilled: 'On another worker, by its load',
+  evicted: 'Evicted since',
+  remainder: 'Behind the last whole block',
+  unexplained: 'Not explained',
+};
+
+const CAUSE_COLUMNS: Array<Column<HitCause>> = [
+  { name: 'Prompt tokens', cell: ({ kind }) => CAUSES[kind] },
+  {
+    name: 'Share',
+    isWide: true,
+    cell: ({ share }) => (
+      <>
+        {percent(share)}
+        <Bar share={Math.max(0, share)} />
+      </>
+    ),
+  },
+  {
+    name: 'Evidence',
+    cell: ({ text, remedy }) => [sentence(text), remedy && sentence(remedy)].filter(Boolean).join(' '),
+  },
+];
 
 /** The interval between requests for the account, in milliseconds. */
 const SHADOW_EVERY = 2000;
@@ -87,6 +115,17 @@ function ShadowView({ shadow }: { shadow: Shadow }) {
             <li key={rule}>{sentence(text)}</li>
           ))}
         </ul>
+      )}
+      {shadow.causes && (
+        <DataTable
+          label={`Why the hit rate of lane ${shadow.lane} is what it is`}
+          caption="What became of the prompt tokens of the last minute."
+          className={styles.table}
+          stacks
+          columns={CAUSE_COLUMNS}
+          rows={shadow.causes}
+          keyOf={({ kind }) => kind}
+        />
       )}
       <DataTable
         label={`Other routers on lane ${shadow.lane} as a table`}

@@ -36,6 +36,16 @@ export function shadow(change: Partial<Shadow> = {}): Shadow {
         figures: { hit_ratio: 0.82, prefill_tokens: 261_000 },
       },
     ],
+    causes: [
+      { kind: 'found', tokens: 1_033_850, share: 0.713, text: '71.3 % of the prompt tokens were found' },
+      {
+        kind: 'elsewhere',
+        tokens: 416_150,
+        share: 0.287,
+        text: '28.7 % were on other workers',
+        remedy: 'see its policy',
+      },
+    ],
     cache_error: 0.005,
     choices: { turns: 1000, agreed: 900, ties: 40, clear: 600, clear_agreed: 594 },
     diagnoses: [

@@ -27,7 +27,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	defer l.mu.Unlock()
 	s := api.Shadow{
 		Lane: l.opts.Lane, Source: api.ShadowNone, Message: l.problem,
-		Policies: []api.ShadowPolicy{}, Causes: []api.HitCause{}, Diagnoses: []api.Diagnosis{},
+		Policies: []api.ShadowPolicy{}, Diagnoses: []api.Diagnosis{},
 	}
 	a := l.account
 	if a == nil {
