@@ -128,9 +128,8 @@ func overVLLM(t *testing.T) (url string, workers []string) {
 	plane := []string{"--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"}
 	command := func(module string, more ...string) process.Command {
 		env := append(local.VLLMEnv(), "DYN_FILE_KV="+folder, "DYN_LOG=warn")
-		for _, name := range []string{"DYN_TCP_RPC_HOST", "DYN_EVENT_PLANE_HOST", "DYN_TCP_RESPONSE_STREAM_HOST",
-			"DYN_SYSTEM_HOST"} {
-			env = append(env, name+"=127.0.0.1")
+		for _, name := range []string{"TCP_RPC", "EVENT_PLANE", "TCP_RESPONSE_STREAM", "SYSTEM"} {
+			env = append(env, "DYN_"+name+"_HOST=127.0.0.1")
 		}
 		return process.Command{
 			Path: "nice", Args: append(append([]string{"-n15", python, "-m", module}, plane...), more...), Env: env,

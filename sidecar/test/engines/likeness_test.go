@@ -26,12 +26,12 @@ var differences = regexp.MustCompile(`(?s)<!-- begin vllm -->\n(.*)<!-- end vllm
 // Token ids are the same.
 func TestSimulatedEngineIsLikeVLLM(t *testing.T) {
 	bin := boothtest.Programs(t)
-	real, simulated := engines(t, bin)[0], boothtest.SimulatedEngines(t, bin, "vllm")
+	vLLM, simulated := engines(t, bin)[0], boothtest.SimulatedEngines(t, bin, "vllm")
 	cache, err := local.CacheDir()
 	require.NoError(t, err)
 	python, err := local.InstallVLLM(t.Context(), cache, os.Stderr)
 	require.NoError(t, err)
-	script := exec.CommandContext(t.Context(), python, "compare.py", "http://"+real, vllm.events[0],
+	script := exec.CommandContext(t.Context(), python, "compare.py", "http://"+vLLM, vllm.events[0],
 		"http://"+simulated.Workers[0], "tcp://"+simulated.Events[0])
 	var failure strings.Builder
 	script.Stderr = &failure

@@ -33,6 +33,7 @@ var vllm struct {
 	events  []string // endpoints
 }
 
+// TestMain ends the engines.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if vllm.Process != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/inmem"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/loadgen/chat"
 )
 
@@ -85,13 +86,13 @@ func (f *fleet) serve(engine int) http.Handler {
 			return
 		}
 		if engine < 0 {
-			time.Sleep(2 * time.Millisecond)
+			wait.Advance(2 * time.Millisecond)
 		}
 		i, cached := f.take(engine, q.Messages[0].Content, r.Header.Get("X-Session-ID"))
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("X-Worker", fmt.Sprintf("engine-%d:80", i))
 		for range 3 {
-			time.Sleep(5 * time.Millisecond)
+			wait.Advance(5 * time.Millisecond)
 			fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"word "}}]}`+"\n\n")
 			w.(http.Flusher).Flush()
 		}

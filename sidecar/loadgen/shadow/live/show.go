@@ -34,8 +34,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		return s
 	}
 	f := a.figures(now)
-	s.Source = api.ShadowTokenIDs
-	s.Message = ""
+	s.Source, s.Message = api.ShadowTokenIDs, ""
 	if !a.ids {
 		s.Source = api.ShadowText
 		s.Message = fmt.Sprintf("the target does not report prompts' token ids, so blocks of %.0f bytes of text stand for "+
