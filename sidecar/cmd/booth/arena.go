@@ -367,8 +367,9 @@ func (a *arena) startEngines(ctx context.Context) error {
 
 // describe describes a router.
 func (a *arena) describe(c *contender, program string) error {
-	port, errPort := a.ports.take(c.name, routerPort, 1)
-	metrics, errMetrics := a.ports.take("the metrics of "+c.name, metricsPort, 1)
+	i := slices.Index(a.lineup, c)
+	port, errPort := a.ports.take(c.name, routerPort+i, 1)
+	metrics, errMetrics := a.ports.take("the metrics of "+c.name, metricsPort+i, 1)
 	if err := errors.Join(errPort, errMetrics); err != nil {
 		return err
 	}
@@ -405,7 +406,7 @@ func (a *arena) workerHeader(own string) string {
 
 // plain is our own round-robin.
 func (a *arena) plain() (*contender, error) {
-	port, err := a.ports.take("round-robin", routerPort, 1)
+	port, err := a.ports.take("the plain round-robin", routerPort+len(a.lineup), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -428,8 +428,8 @@ type ports struct {
 	say   func(format string, args ...any)
 }
 
-// take returns the first of n consecutive free ports at or above the wanted one, and reports that another program uses
-// it. user names the part in the message.
+// take returns the first of n consecutive free ports at or above the wanted one, and reports a different port. user
+// names the part in the message.
 func (p *ports) take(user string, wanted, n int) (first int, err error) {
 	for from := wanted; ; {
 		free, err := process.FreePorts(from, n)
@@ -439,7 +439,7 @@ func (p *ports) take(user string, wanted, n int) (first int, err error) {
 		consecutive := free[n-1]-free[0] == n-1
 		isTaken := func(port int) bool { return slices.Contains(p.taken, port) }
 		if consecutive && !slices.ContainsFunc(free, isTaken) {
-			if free[0] != wanted && !slices.Contains(p.taken, wanted) {
+			if free[0] != wanted {
 				p.say("port %d is in use: %s uses %d", wanted, user, free[0])
 			}
 			p.taken = append(p.taken, free...)

@@ -29,12 +29,12 @@ const (
 // minutes names the variable with the time limit of a trial.
 const minutes = "ENGINES_MINUTES"
 
-// limit returns the time limit of a trial: 4 minutes, or as many as the variable says.
+// limit returns the time limit of a trial: 8 minutes, or as many as the variable says.
 func limit(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv(minutes)
 	if text == "" {
-		return 4 * time.Minute
+		return 8 * time.Minute
 	}
 	number, err := strconv.Atoi(text)
 	require.NoError(t, err, minutes)
