@@ -321,7 +321,7 @@ func (a *arena) startAll(ctx context.Context, programs map[*contender]string) er
 	}
 	at := made.addresses()
 	dynamo.door = probe.Door{URL: "http://" + at.frontend, Model: a.model}
-	dynamo.arm["metrics_urls"] = at.workers
+	dynamo.arm["metrics_urls"] = strings.Fields(urls("http://", at.workers))
 	a.lineup = append(a.lineup, dynamo)
 	return nil
 }

@@ -28,7 +28,6 @@ const (
 	pairs        = 10
 	answerTokens = 2
 	eventDelay   = time.Second // until a router has indexed the events of a prompt
-	few          = 2           // second requests at once
 	streamTokens = 20          // of the answers whose chunks are looked at
 )
 
@@ -264,8 +263,8 @@ func couples(create func(i int) (first, second *asked)) (c couple) {
 	return c
 }
 
-// places looks at where requests go. First ones of one kind are sent at once, so that a router spreads them, and second
-// ones a few at once, so that none is spilled, after a time in which events arrive.
+// places looks at where requests go. First ones are sent at once, so that a router spreads them. After a time in which
+// events arrive, those that may find a cache follow one after the other: two that arrive together may be spread, too.
 func (r *run) places(ctx context.Context) error {
 	same := couples(func(int) (_, _ *asked) {
 		text := fresh()
@@ -293,7 +292,10 @@ func (r *run) places(ctx context.Context) error {
 	if err := pause(ctx, eventDelay); err != nil {
 		return err
 	}
-	if err := r.all(ctx, slices.Concat(same.second, others.second, sessions.second, events.second), few); err != nil {
+	if err := r.all(ctx, slices.Concat(same.second, events.second), 1); err != nil {
+		return err
+	}
+	if err := r.all(ctx, slices.Concat(others.second, sessions.second), 2*pairs); err != nil {
 		return err
 	}
 	r.countWorkers(slices.Concat(same.first, others.second))
