@@ -11,6 +11,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/cluster/probe"
 	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
@@ -77,7 +78,7 @@ func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err er
 		if p.predicted != nil && *p.predicted > 0 || !dynamo && p.requests > 1 {
 			break
 		}
-		if err := pause(ctx, probeInterval); err != nil {
+		if err := probe.Pause(ctx, probeInterval); err != nil {
 			return p, err
 		}
 	}
@@ -118,29 +119,12 @@ var probeSettings = chat.Settings{
 	ConnectTimeout: callTimeout, FirstTokenTimeout: probeTimeout, TurnTimeout: probeTimeout,
 }
 
-// pause waits for a time, or until ctx ends, and returns the reason of that.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return api.Reason(ctx.Err())
-	case <-time.After(d):
-		return nil
-	}
-}
-
 // short sends a request for a short answer.
 func short(ctx context.Context, client *chat.Client, prompt string) (chat.Result, error) {
-	r := client.Do(ctx, chat.Request{
+	return probe.Ask(ctx, client, chat.Request{
 		Messages:  []chat.Message{{Role: chat.RoleUser, Text: prompt}},
 		MaxTokens: probeTokens,
 	})
-	switch {
-	case r.Cancelled:
-		return r, api.Reason(context.Cause(ctx))
-	case r.Err != nil:
-		return r, r.Err
-	}
-	return r, nil
 }
 
 // report adds a finding on KV events.

@@ -136,7 +136,7 @@ func connection(ctx context.Context, all *findings, client *chat.Client, name st
 	began := time.Now()
 	for i := 0; i < connectionPairs && time.Since(began) < connectionMost; i++ {
 		for _, wait := range []time.Duration{connectionPause, 0} {
-			if pause(ctx, wait) != nil {
+			if probe.Pause(ctx, wait) != nil {
 				return
 			}
 			r, err := short(ctx, client, "Hello.")

@@ -85,7 +85,7 @@ func (c *arenaCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) e
 	if err := a.prepare(ctx); err != nil {
 		return err
 	}
-	unlock, err := a.lock()
+	unlock, err := a.lock("booth")
 	if err != nil {
 		return err
 	}

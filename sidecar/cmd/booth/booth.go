@@ -147,7 +147,7 @@ func runKind(ctx, killCtx context.Context, k kind, stdout, stderr io.Writer) err
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	unlock, err := b.lock()
+	unlock, err := b.lock("booth")
 	if err != nil {
 		return err
 	}
@@ -185,13 +185,10 @@ func (b *booth) useCache(dir string) (err error) {
 	return err
 }
 
-// lock keeps other booths out of the folder until unlock is called. Real engines run beside a booth.
-func (b *booth) lock() (unlock func(), err error) {
-	name := "booth.lock"
-	if b.dir == enginesFolder {
-		name = "engines.lock"
-	}
-	unlock, ok, err := process.TryLock(filepath.Join(b.cache, name))
+// lock keeps others with the same lock out of the folder until unlock is called. Real engines, whose lock is another
+// one, run beside a booth.
+func (b *booth) lock(name string) (unlock func(), err error) {
+	unlock, ok, err := process.TryLock(filepath.Join(b.cache, name+".lock"))
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: another booth is running in %s; stop it, or use a different --cache-dir", errBadInput, b.cache)
 	}

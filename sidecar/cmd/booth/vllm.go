@@ -32,9 +32,6 @@ func (c *enginesCmd) Help() string {
 // mostEngines bounds the engines of one machine: each has a thread of its own.
 const mostEngines = 16
 
-// enginesFolder is the name of the folder of the engines.
-const enginesFolder = "engines"
-
 // randomModel is the name of the engines' model.
 const randomModel = "random-32m"
 
@@ -42,7 +39,7 @@ const randomModel = "random-32m"
 const engineTimeout = 10 * time.Minute
 
 func (c *enginesCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) error {
-	b := &booth{dir: enginesFolder, out: newScreen(stdout, stderr), patience: engineTimeout}
+	b := &booth{dir: "engines", out: newScreen(stdout, stderr), patience: engineTimeout}
 	b.ports.say = b.out.say
 	if c.Count < 1 || c.Count > mostEngines {
 		return api.Refuse("count", c.Count, fmt.Sprintf("1 to %d", mostEngines))
@@ -50,7 +47,7 @@ func (c *enginesCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer)
 	if err := errors.Join(checkPorts(map[string]int{"port": c.Port}), b.useCache(c.CacheDir)); err != nil {
 		return err
 	}
-	unlock, err := b.lock()
+	unlock, err := b.lock("engines")
 	if err != nil {
 		return err
 	}

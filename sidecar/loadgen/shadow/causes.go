@@ -88,16 +88,21 @@ func (s *Shadow) originOf(f *Flight) (o origin) {
 		return o
 	}
 	own, prompt := s.seen.bit(f.Worker), s.actual.reusable(&f.query)
-	for o.anywhere < len(prompt) && s.seen.workers(prompt[o.anywhere]) != 0 {
-		if o.own == o.anywhere && s.seen.workers(prompt[o.anywhere])&own != 0 {
+	var holders uint64 // of the last block that was found
+	for o.anywhere < len(prompt) {
+		workers := s.seen.workers(prompt[o.anywhere])
+		if workers == 0 {
+			break
+		}
+		if o.own == o.anywhere && workers&own != 0 {
 			o.own++
 		}
+		holders = workers
 		o.anywhere++
 	}
 	if o.own == o.anywhere {
 		return o
 	}
-	holders := s.seen.workers(prompt[o.anywhere-1])
 	o.spilled = true
 	for i, id := range s.workers {
 		if holders&s.seen.bit(id) != 0 && s.actual.slots[i].load.Requests <= s.actual.slots[chosen].load.Requests {

@@ -51,11 +51,11 @@ func measure(ctx context.Context, through, direct *chat.Client, pairs int) (a Ad
 		var first [2]time.Duration
 		for k := range 2 {
 			i := (pair + k) % 2 // each is first in half of the pairs
-			if err := pause(ctx, addedPause); err != nil {
+			if err := Pause(ctx, addedPause); err != nil {
 				return a, err
 			}
 			text := "Number " + strconv.Itoa(pair) + " of " + strconv.FormatInt(time.Now().UnixNano(), 36)
-			r, err := ask(ctx, clients[i], chat.Request{
+			r, err := Ask(ctx, clients[i], chat.Request{
 				Messages: []chat.Message{{Role: chat.RoleUser, Text: text}}, MaxTokens: answerTokens,
 			})
 			if err != nil {

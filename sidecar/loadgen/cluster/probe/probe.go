@@ -195,7 +195,7 @@ func (r *run) all(ctx context.Context, requests []*asked, atOnce int) error {
 	for _, i := range r.rng.Perm(len(requests)) {
 		q := requests[i]
 		group.Go(func() (err error) {
-			q.answer, err = ask(ctx, cmp.Or(q.client, r.client), chat.Request{
+			q.answer, err = Ask(ctx, cmp.Or(q.client, r.client), chat.Request{
 				Messages:     []chat.Message{{Role: chat.RoleUser, Text: q.prompt}},
 				Conversation: cmp.Or(q.session, rand.Text()), MaxTokens: answerTokens,
 			})
@@ -205,8 +205,8 @@ func (r *run) all(ctx context.Context, requests []*asked, atOnce int) error {
 	return group.Wait()
 }
 
-// ask sends a request and returns its complete answer.
-func ask(ctx context.Context, client *chat.Client, q chat.Request) (chat.Result, error) {
+// Ask sends a request and returns its complete answer, or why there is none.
+func Ask(ctx context.Context, client *chat.Client, q chat.Request) (chat.Result, error) {
 	a := client.Do(ctx, q)
 	switch {
 	case a.Cancelled:
@@ -289,7 +289,7 @@ func (r *run) places(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := pause(ctx, eventDelay); err != nil {
+	if err := Pause(ctx, eventDelay); err != nil {
 		return err
 	}
 	if err := r.all(ctx, slices.Concat(same.second, events.second), 1); err != nil {
@@ -345,7 +345,7 @@ func (r *run) added(ctx context.Context) error {
 // streams looks at the chunks of a longer answer.
 func (r *run) streams(ctx context.Context) error {
 	held := func(client *chat.Client) (bool, error) {
-		a, err := ask(ctx, client, chat.Request{
+		a, err := Ask(ctx, client, chat.Request{
 			Messages:  []chat.Message{{Role: chat.RoleUser, Text: "Number " + strconv.FormatInt(time.Now().UnixNano(), 36)}},
 			MaxTokens: streamTokens,
 		})
@@ -360,8 +360,8 @@ func (r *run) streams(ctx context.Context) error {
 	return err
 }
 
-// pause waits for a time, or until ctx ends, and returns the reason of that.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for a time, or until ctx ends, and returns the reason of that.
+func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return api.Reason(ctx.Err())
