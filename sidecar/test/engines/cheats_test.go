@@ -145,7 +145,7 @@ const (
 	honestToo = "honest too"
 	fails     = "fails late turns"
 	shortens  = "shortens late turns"
-	dies      = "dies"
+	ends      = "ends"
 )
 
 // A ranking holds against arms that look better than they are. Of two equal arms none is better. One that fails its
@@ -166,7 +166,7 @@ func TestArenaAgainstCheats(t *testing.T) {
 	add(honestToo, httptest.NewServer(inTurn(nil)))
 	add(fails, httptest.NewServer(inTurn(failTurn)))
 	add(shortens, httptest.NewServer(inTurn(endTurn)))
-	add(dies, mortal(lifetime, inTurn(nil)))
+	add(ends, mortal(lifetime, inTurn(nil)))
 	r := trialReport(t, bin, append(configured(t, workers, arms...)[:1], "--question=order", "--max-time=5m",
 		"--shape=batch", "--shape-answer-tokens=24", "--concurrency=12", "--start-rate=100"))
 	words := strings.Join(r.Words, " ")
@@ -187,8 +187,8 @@ func TestArenaAgainstCheats(t *testing.T) {
 	assert.Less(t, max(p95[fails], p95[shortens]), min(p95[honest], p95[honestToo]), "they look better")
 	assert.Regexp(t, `turns failed: \d+\.?\d* % under `+fails, words)
 	last := k.Places[len(k.Places)-1]
-	assert.Equal(t, []any{dies, [2]int{5, 5}}, []any{names[last.Arm], last.Place})
-	assert.Contains(t, words, dies+" left the trial ")
+	assert.Equal(t, []any{ends, [2]int{5, 5}}, []any{names[last.Arm], last.Place})
+	assert.Contains(t, words, ends+" left the trial ")
 }
 
 // checkPair checks what a ranking says of two arms of which one is honest.

@@ -41,21 +41,34 @@ func limit(t *testing.T) time.Duration {
 	return time.Duration(number) * time.Minute
 }
 
-// cache_aware routing is not found worse than round-robin. The result agrees with a separate computation over the
-// stored turns.
-func TestTrialAgreesWithStoredTurns(t *testing.T) {
+// cache_aware routing is not found worse than round-robin, and equal arms, which take a long run, differ only by
+// chance. The results agree with a separate computation over the stored turns.
+func TestTrialsAgreeWithStoredTurns(t *testing.T) {
 	bin := boothtest.Programs(t)
 	workers := engines(t, bin)
 	client := loadgen(t, bin, sglang(t, "cache_aware", workers...), sglang(t, "round_robin", workers...))
-	s := boothtest.Trial(t, client, limit(t), api.SweepRequest{
-		Levels: api.LevelsOf(conversations), Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
-		Seconds: new(spanSeconds), Seed: new(uint64(1)),
-	})
-	require.NotEmpty(t, s.Trial.Looks, "two blocks fit into its time")
-	figure.Report(t, "round_robin and cache_aware: %s", strings.Join(s.Words, " "))
-	assert.NotEqual(t, "a_better", s.Trial.Verdict)
-	assert.Negative(t, s.Trial.Primary.Difference, "mean TTFT under cache_aware")
-	agrees(t, s, boothtest.Turns(t, client, api.DefaultLane, 0))
+	for _, test := range []struct {
+		name string
+		a, b api.Mode
+	}{
+		{"round_robin and cache_aware", api.ModeRoundRobin, api.ModeKV},
+		{"equal arms", api.ModeKV, api.ModeKV},
+	} {
+		if test.a == test.b && os.Getenv(minutes) == "" {
+			continue
+		}
+		s := boothtest.Trial(t, client, limit(t), api.SweepRequest{
+			Levels: api.LevelsOf(conversations), Modes: []api.ModeState{{Mode: test.a}, {Mode: test.b}},
+			Seconds: new(spanSeconds), Seed: new(uint64(1)),
+		})
+		require.NotEmpty(t, s.Trial.Looks, "two blocks fit into its time")
+		figure.Report(t, "%s: %s", test.name, strings.Join(s.Words, " "))
+		if test.a != test.b {
+			assert.NotEqual(t, "a_better", s.Trial.Verdict, test.name)
+			assert.Negative(t, s.Trial.Primary.Difference, "mean TTFT under cache_aware")
+		}
+		agrees(t, s, boothtest.Turns(t, client, api.DefaultLane, 0))
+	}
 }
 
 // The same two routers in one run whose arm changes every slot, on the caches that both share, and each on cold caches:
