@@ -199,6 +199,10 @@ func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc
 		g.question.outputs = outputs
 		return g.question.run(ctx, work, cancel, func() error { return g.run(work, cancel, l) }, over, stdout)
 	}
+	if conf.Churn != nil {
+		c := newChurn(g, conf, outputs)
+		return answered(ctx, work, cancel, func() error { return g.run(work, cancel, l) }, over, stdout, c.follow)
+	}
 	e := &endOf{generator: g, conf: conf, outputs: outputs, over: over}
 	return e.run(ctx, work, cancel, l, stdout)
 }

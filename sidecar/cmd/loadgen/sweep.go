@@ -204,6 +204,14 @@ func shown(v reflect.Value) string {
 func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, serve func() error, over func(),
 	stdout io.Writer,
 ) error {
+	return answered(ctx, work, cancel, serve, over, stdout, q.follow)
+}
+
+// answered serves until follow has written an answer, or ctx ends, and prints the answer. The other parameters are
+// those of run.
+func answered(ctx, work context.Context, cancel context.CancelFunc, serve func() error, over func(),
+	stdout io.Writer, follow func(ctx context.Context, to io.Writer) error,
+) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(work, stop) // a failure of the API ends the run
@@ -212,7 +220,7 @@ func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, ser
 	var answer error
 	wg.Go(func() {
 		defer cancel()
-		answer = q.follow(ctx, &text)
+		answer = follow(ctx, &text)
 		over()
 	})
 	served := serve()

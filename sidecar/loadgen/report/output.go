@@ -27,6 +27,7 @@ var (
 	ResultFormats = Formats(api.ReportFormats)
 	TraceFormats  = Formats{api.ReportJSON}
 	RecordFormats = Formats{JSONL}
+	ChurnFormats  = Formats{api.ReportJSON, api.ReportMarkdown}
 	ShadowFormats = Formats{api.ReportJSON, CSV, api.ReportMarkdown, api.ReportHTML}
 )
 

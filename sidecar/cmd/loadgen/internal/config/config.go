@@ -90,6 +90,7 @@ type Config struct {
 	Record  *Record  `kong:"-"` // of the command record alone
 	Probe   *Probe   `kong:"-"` // of the command probe-router alone
 	Why     *Why     `kong:"-"` // of the command why alone
+	Churn   *Churn   `kong:"-"` // of the command churn alone
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
 	LevelGiven   bool `kong:"-"` // a source sets concurrency or rate
@@ -450,6 +451,8 @@ const (
 
 	Probed Command = "probe-router"
 	Asked  Command = "why"
+
+	Churned Command = "churn"
 
 	Joined Command = "member"
 )

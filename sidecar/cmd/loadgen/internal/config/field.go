@@ -60,6 +60,7 @@ type grammar struct {
 	Trial    trialFlags    `cmd:"" help:"Test which of two routing modes or more, or arms, is better at a given concurrency."`
 	Sweep    levelsFlags   `cmd:"" help:"Measure modes at several concurrencies."`
 	Capacity capacityFlags `cmd:"" help:"Find how many conversations each mode sustains within the SLOs."`
+	Churn    Churn         `cmd:"" help:"Let events happen under each arm, in random order: a worker is killed, the cluster is scaled; and find how many turns fail and how long it takes until users are served as before."`
 	Compare  Compare       `cmd:"" help:"Compare two existing results; measures nothing."`
 	Probe    Probe         `cmd:"" name:"probe-router" help:"Find out in seconds what the router in front of the engines does: whether prompts that begin alike meet again, whether sessions stay, what it adds."`
 	Why      Why           `cmd:"" help:"Say why the KV cache hit rate of a running load generator is what it is: what became of the prompt tokens that could have been cached."`

@@ -192,6 +192,9 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
 	c.Replay, c.CheckCluster = l.grammar.Replay.File, l.grammar.Check.Cluster
 	l.takeCommand(ctx, &c)
+	if err := l.takeChurn(&c); err != nil {
+		return nil, err
+	}
 	if err := l.checkTraffic(commandOf(ctx), explicit, &c); err != nil {
 		return nil, err
 	}
@@ -284,6 +287,8 @@ func (l *loader) takeCommand(ctx *kong.Context, c *Config) {
 		c.Record = &l.grammar.Record
 	case Probed:
 		c.Probe = &l.grammar.Probe
+	case Churned:
+		c.Churn = &l.grammar.Churn
 	case Asked:
 		c.Why = &l.grammar.Why
 	case Joined:

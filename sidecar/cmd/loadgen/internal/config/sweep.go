@@ -101,7 +101,7 @@ var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLe
 // own reports whether a command has flags of its own.
 func (c Command) own() bool {
 	return kinds[c] != "" ||
-		slices.Contains([]Command{Compared, Shadowed, Traced, Recorded, Replayed, Check, Probed, Asked}, c)
+		slices.Contains([]Command{Compared, Shadowed, Traced, Recorded, Replayed, Check, Probed, Asked, Churned}, c)
 }
 
 // commandOf returns the given command.
@@ -201,23 +201,8 @@ func (c *Config) checkSweep() error {
 	if err := c.checkCaches(); s == nil || err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name, value string
-		given       bool
-		allowed     string
-	}{
-		{"rate", c.Rate.String(), len(c.Rate.Levels) > 1, "one rate, such as 12/s, with loadgen %s"},
-		{"start", "true", c.Start, "false (--no-start) with loadgen %s, which starts and stops the workload itself"},
-		{"duration", c.Duration.String(), c.Duration > 0, "leave it out with loadgen %s, which ends on its own"},
-		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "leave it out with loadgen %s, which ends on its own"},
-		{
-			"fail_if", format(reflect.ValueOf(c.FailIf)), len(c.FailIf) > 0,
-			"leave it out with loadgen %s, which exits with 4 if nothing was decided",
-		},
-	} {
-		if f.given {
-			return api.Refuse(f.name, f.value, fmt.Sprintf(f.allowed, s.Command))
-		}
+	if err := c.checkEndless(s.Command); err != nil {
+		return err
 	}
 	r := s.Request
 	r.Modes = slices.Clone(r.Modes)
@@ -234,12 +219,37 @@ func (c *Config) checkSweep() error {
 	return s.Named(r.Check())
 }
 
+// checkEndless refuses settings that a command controls itself, which ends on its own.
+func (c *Config) checkEndless(command Command) error {
+	for _, f := range []struct {
+		name, value string
+		given       bool
+		allowed     string
+	}{
+		{"rate", c.Rate.String(), len(c.Rate.Levels) > 1, "one rate, such as 12/s, with loadgen %s"},
+		{"start", "true", c.Start, "false (--no-start) with loadgen %s, which starts and stops the workload itself"},
+		{"duration", c.Duration.String(), c.Duration > 0, "leave it out with loadgen %s, which ends on its own"},
+		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "leave it out with loadgen %s, which ends on its own"},
+		{
+			"fail_if", format(reflect.ValueOf(c.FailIf)), len(c.FailIf) > 0,
+			"leave it out with loadgen %s, which exits with 4 if nothing was decided",
+		},
+	} {
+		if f.given {
+			return api.Refuse(f.name, f.value, fmt.Sprintf(f.allowed, command))
+		}
+	}
+	return nil
+}
+
 // checkCaches refuses caches that the command cannot have.
 func (c *Config) checkCaches() error {
 	allowed, of := []string{"auto", "fresh", "kept"}, "a run; cold and warm are for loadgen trial"
 	switch {
 	case c.Sweep != nil && c.Sweep.Command == Trial:
 		allowed, of = []string{"auto", "cold", "warm"}, "a trial; fresh and kept are for a run"
+	case c.Churn != nil:
+		allowed, of = []string{"auto"}, "loadgen churn"
 	case c.Sweep != nil:
 		allowed, of = []string{"auto"}, fmt.Sprintf("loadgen %s, whose spans begin on cold caches", c.Sweep.Command)
 	}
@@ -258,6 +268,8 @@ func IsStandardOutput(s string) bool { return s == OutputJSON || s == "text" }
 // OutputFormats returns the formats of the files that the command can write.
 func (c *Config) OutputFormats() report.Formats {
 	switch {
+	case c.Churn != nil:
+		return report.ChurnFormats
 	case c.Shadow != nil:
 		return report.ShadowFormats
 	case c.Trace != nil:
