@@ -204,7 +204,11 @@ func (c *churner) instance(ctx context.Context, lease *lane.Lease, p pairing) (
 	during, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := c.do(during, p); err != nil && ctx.Err() == nil {
+		switch err := c.do(during, p); {
+		case err == nil || ctx.Err() != nil:
+		case during.Err() != nil:
+			event.Error = fmt.Sprintf("its action took longer than %v (after)", s.After)
+		default:
 			event.Error = err.Error()
 			stop()
 		}

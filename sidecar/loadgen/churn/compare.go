@@ -204,7 +204,7 @@ func once(blocks [][]*Result, arms []string) map[key]*Difference {
 		}
 		runs = append(runs, b)
 	}
-	plan := decide.Plan{Arms: len(arms), Alpha: alpha, EachOnce: true}
+	plan := decide.Plan{Arms: len(arms), Alpha: alpha, Switchback: true} // the order is random
 	metrics := []decide.Metric{{Name: failed, Share: true}, {Name: tokensLost, Share: true}}
 	for _, c := range decide.Once(plan, runs, metrics...) {
 		all[key{c.Metric.Name, c.A, c.B}] = &Difference{Estimate: c.Estimate, Interval: c.Repeated}

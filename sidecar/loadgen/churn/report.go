@@ -172,7 +172,10 @@ func (m *Median) words() string {
 	if m.High != nil {
 		high = seconds(*m.High)
 	}
-	text := fmt.Sprintf("%s (%s to %s, %.0f %%)", value, low, high, 100*m.Confidence)
+	text := value
+	if m.Instances > 1 {
+		text += fmt.Sprintf(" (%s to %s, %.0f %%)", low, high, 100*m.Confidence)
+	}
 	if m.Censored > 0 {
 		text += fmt.Sprintf(", %d over", m.Censored)
 	}

@@ -59,7 +59,7 @@ func (b *Booth) Journeys(t *testing.T, found Tools, project string, env ...strin
 	node, err := process.Start(process.Command{
 		Name: "playwright", Path: found.node, Args: args, Output: os.Stdout, Parent: true,
 		Env: append(append(os.Environ(), "LOADGEN_URL="+b.Loadgen, "LOADGEN_TOKEN="+b.Token,
-			"TARGET_URL=http://"+b.target.Frontend, "CONTROL_URL="+control(t, b.parts), "PLACE="+project,
+			"TARGET_URL=http://"+b.target.Frontend, "CONTROL_URL="+Control(t, b.parts), "PLACE="+project,
 			browser.ChromiumVariable+"="+found.chromium, "RESULTS="+filepath.Join(Results(t), "screenshots"),
 			"JOURNEYS_OUTPUT="+filepath.Join(logs, project), "PLAYWRIGHT_JUNIT_OUTPUT_FILE="+report), env...),
 	})

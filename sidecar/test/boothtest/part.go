@@ -203,8 +203,8 @@ func stop(p *process.Process) {
 	p.Stop(ctx)
 }
 
-// control serves POST /<part>/kill and POST /<part>/start for the journeys. The latter answers when the part serves.
-func control(t *testing.T, parts map[string]*Part) string {
+// Control serves POST /<part>/kill and POST /<part>/start for journeys and events. The latter answers when the part serves.
+func Control(t *testing.T, parts map[string]*Part) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	for name, p := range parts {

@@ -143,6 +143,15 @@ It also takes the settings of the target and of arms (loadgen help target), and 
 Exit codes: 0 the router was looked at, whatever was found; 2 it could not be.
 `
 
+const besidesChurn = `
+It also takes all settings of loadgen (loadgen help all), such as --target-url, --concurrency, --seed
+and --data-dir, and --output for report files (.json, .md). Ctrl-C undoes the event in progress, and
+reports those before it.
+
+Exit codes: 0 all events were observed; 1 the load generator itself failed; 2 invalid configuration
+or environment, nothing was started; 4 it was stopped, or an event or its undoing failed.
+`
+
 // printHelp prints the help of the whole program, whatever the command: the settings of the requested topic, else the
 // most common ones, with examples and the topics.
 func (m *model) printHelp(options kong.HelpOptions, ctx *kong.Context) error {
@@ -203,6 +212,8 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 		text = besidesCheck
 	case Probed:
 		text = besidesProbe
+	case Churned:
+		text = besidesChurn
 	}
 	_, err := fmt.Fprint(ctx.Stdout, text)
 	return err
