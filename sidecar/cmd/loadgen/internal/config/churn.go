@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -51,12 +52,9 @@ type eventFile struct {
 	Settle string      `json:"settle"`
 }
 
-// plainCall is a [Call] that is decoded as the object that it is.
-type plainCall Call
-
 type actionFile struct {
-	Run     []string   `json:"run"`
-	Request *plainCall `json:"request"`
+	Run     []string        `json:"run"`
+	Request json.RawMessage `json:"request"` // a [Call]
 }
 
 // takeChurn reads the events and arms of loadgen churn.
@@ -122,11 +120,11 @@ func (l *loader) readEvents(c *Config) error {
 		if e.Do == nil {
 			return api.Require(field+"do", "run or request")
 		}
-		if event.Do, err = l.action(c, field+"do.", e.Do); err != nil {
+		if event.Do, err = l.action(field+"do.", e.Do); err != nil {
 			return err
 		}
 		if e.Undo != nil {
-			if event.Undo, err = l.action(c, field+"undo.", e.Undo); err != nil {
+			if event.Undo, err = l.action(field+"undo.", e.Undo); err != nil {
 				return err
 			}
 		}
@@ -136,7 +134,7 @@ func (l *loader) readEvents(c *Config) error {
 }
 
 // action returns what an event does. field ends in a dot.
-func (l *loader) action(c *Config, field string, a *actionFile) (cluster.Action, error) {
+func (l *loader) action(field string, a *actionFile) (cluster.Action, error) {
 	switch {
 	case len(a.Run) > 0 && a.Request == nil:
 		for i, word := range a.Run {
@@ -149,16 +147,16 @@ func (l *loader) action(c *Config, field string, a *actionFile) (cluster.Action,
 		}
 		return cluster.Program(a.Run), nil
 	case a.Request != nil && len(a.Run) == 0:
-		text, err := json.Marshal(a.Request)
-		if err != nil {
-			return nil, err
+		text := []byte(a.Request)
+		if plain := ""; json.Unmarshal(text, &plain) == nil {
+			text = []byte(plain)
 		}
 		var call Call
-		if err := call.UnmarshalText(text); err != nil {
+		err := call.UnmarshalText(text)
+		if bad := (*api.FieldError)(nil); errors.As(err, &bad) {
+			return nil, api.Refuse(field+"request"+bad.Field, bad.Value, bad.Allowed)
+		} else if err != nil {
 			return nil, api.Refuse(field+"request", string(text), call.Allowed())
-		}
-		if err := checkTemplate(field+"request.url", call.URL, armPlaceholders); err != nil {
-			return nil, err
 		}
 		request, err := l.openCall(field+"request", call)
 		return cluster.Call{Request: request}, err
