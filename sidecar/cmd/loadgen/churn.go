@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -24,62 +22,58 @@ import (
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/report"
-	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/loadgen/sweep"
 )
 
 const (
-	actionTimeout = 5 * time.Minute // of an event's action, and of what undoes it
+	actionTimeout = 5 * time.Minute // of an event's action, and of its undoing
 	pageTimeout   = 2 * time.Second
 	pageInterval  = time.Second
-	loseFor       = 10. // seconds, of the event lose-worker
 )
 
 // churner lets events happen under each arm, and observes them.
 type churner struct {
+	*generator
 	conf    *config.Config
-	lane    *lane.Lane
-	ready   func() error // why the target cannot serve; nil: it can
-	say     func(text string)
 	outputs report.Outputs
-
-	report churn.Report
-	waited string // why it has not begun
+	report  churn.Report
+	sender  cluster.Sender
 }
 
-func newChurn(g *generator, conf *config.Config, outputs report.Outputs) *churner {
-	c := &churner{
-		conf: conf, lane: g.lane, ready: g.view.Ready, outputs: outputs,
-		say: func(text string) { g.log.Info(fit(text, 0)) },
-	}
+func newChurn(g *generator, conf *config.Config, outputs report.Outputs) (*churner, error) {
 	s := conf.Churn
-	c.report = churn.Report{
+	c := &churner{generator: g, conf: conf, outputs: outputs, report: churn.Report{
 		Windows: churn.Windows{Before: s.Before.Seconds(), Window: s.Window.Seconds()}, After: s.After.Seconds(),
 		WarmUp: s.WarmUp.Seconds(), Level: conf.WorkloadSettings().Level, Seed: conf.Seed, Blocks: s.Blocks,
-	}
+	}}
 	for _, e := range s.List {
 		c.report.Events = append(c.report.Events, e.Name)
 	}
-	return c
+	var err error
+	c.sender, err = newSender(conf)
+	return c, err
 }
 
-// follow observes all events and writes the report. What was observed by the end of ctx is reported, too.
+// follow observes all events and writes the report, also of those before the end of ctx.
 func (c *churner) follow(ctx context.Context, to io.Writer) error {
-	lease, before, err := c.take(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return undecided{fmt.Sprintf("nothing was measured: no event happened (%s)", cmp.Or(c.waited, "stopped"))}
+	for c.view.Ready() != nil {
+		if err := pauseFor(ctx, lookAgain, nil); err != nil {
+			return undecided{fmt.Sprintf("nothing was measured: %v", c.view.Ready())}
 		}
+	}
+	lease, before, err := c.lane.Take(ctx, func() *api.SweepSummary { return nil })
+	if err != nil {
 		return notStarted{err}
 	}
 	observed, err := c.blocks(lease.Context(), lease)
 	if err != nil {
 		c.report.Unfinished = err.Error()
-		if by, stopped := lease.StoppedBy(); stopped {
-			c.report.Unfinished = "the workload was stopped by " + by
+		if errors.Is(err, context.Canceled) {
+			c.report.Unfinished = "it was stopped"
 		}
 	}
-	if released := lease.Release(context.WithoutCancel(ctx), byCommand, before); released != nil {
-		c.say(fmt.Sprintf("the mode could not be restored: %v", released))
+	if err := lease.Release(context.WithoutCancel(ctx), byCommand, before); err != nil {
+		c.log.Warn("the mode could not be restored", "error", err)
 	}
 	for i, r := range churn.Measure(observed, c.report.Windows) {
 		c.report.Instances[i].Result = r
@@ -88,38 +82,25 @@ func (c *churner) follow(ctx context.Context, to io.Writer) error {
 	if err := c.write(to); err != nil {
 		return err
 	}
-	return c.verdict()
-}
-
-// take takes the lane once the target serves.
-func (c *churner) take(ctx context.Context) (lease *lane.Lease, before lane.Before, err error) {
-	for {
-		if err = c.ready(); err == nil {
-			lease, before, err = c.lane.Take(ctx, func() *api.SweepSummary { return nil })
-			if err == nil || !errors.Is(err, api.ErrConflict) && !errors.Is(err, api.ErrUnavailable) {
-				return lease, before, err
-			}
-		}
-		if c.waited != err.Error() {
-			c.waited = err.Error()
-			c.say("the events wait: " + c.waited)
-		}
-		if ended := pauseFor(ctx, lookAgain, nil); ended != nil {
-			return nil, before, ended
+	if c.report.Unfinished != "" {
+		return undecided{fmt.Sprintf("unfinished after %d events: %s", len(c.report.Instances), c.report.Unfinished)}
+	}
+	for _, n := range c.report.Instances {
+		if n.Error+n.Undo != "" {
+			return undecided{fmt.Sprintf("%s under %s: %s%s", n.Event, n.Arm, n.Error, n.Undo)}
 		}
 	}
+	return nil
 }
 
-// pauseFor waits until a time is over, ctx ends or stop is closed, which are errors.
+// pauseFor waits until a time is over; the end of ctx and a closed stop are errors.
 func pauseFor(ctx context.Context, d time.Duration, stop <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-stop:
 		return errors.New("the workload was stopped")
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }
@@ -131,12 +112,13 @@ type pairing struct {
 	event config.Event
 }
 
-// arms returns the arms, with their addresses.
-func (c *churner) arms() (all []cluster.Arm) {
+// blocks observes every event under every arm once in each block, in random order.
+func (c *churner) blocks(ctx context.Context, lease *lane.Lease) (all []churn.Instance, err error) {
 	under := c.conf.Churn.Under
 	if len(under) == 0 {
 		under = []api.ModeState{c.lane.State().InMode()}
 	}
+	var pairs []pairing
 	for _, m := range under {
 		if m.Speculation == "" && m.Arm == "" {
 			m.Speculation = c.lane.State().Speculation
@@ -147,30 +129,19 @@ func (c *churner) arms() (all []cluster.Arm) {
 				arm = a
 			}
 		}
-		all = append(all, arm)
-	}
-	return all
-}
-
-// blocks observes every event under every arm once in each block, in random order.
-func (c *churner) blocks(ctx context.Context, lease *lane.Lease) (all []churn.Instance, err error) {
-	arms := c.arms()
-	for _, a := range arms {
-		c.report.Arms = append(c.report.Arms, a.State.Text())
+		c.report.Arms = append(c.report.Arms, m.Text())
+		for _, event := range c.conf.Churn.List {
+			pairs = append(pairs, pairing{0, arm, event})
+		}
 	}
 	draw := rand.New(rand.NewPCG(c.conf.Seed, 1<<61))
 	for block := range c.conf.Churn.Blocks {
-		var list []pairing
-		for _, arm := range arms {
-			for _, event := range c.conf.Churn.List {
-				list = append(list, pairing{block, arm, event})
-			}
-		}
-		draw.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		for _, p := range list {
-			observed, event, err := c.instance(ctx, lease, p)
+		for _, i := range draw.Perm(len(pairs)) {
+			pairs[i].block = block
+			observed, event, err := c.instance(ctx, lease, pairs[i])
 			if event != nil {
 				all, c.report.Instances = append(all, observed), append(c.report.Instances, *event)
+				c.tell(pairs[i], observed, event)
 			}
 			if err != nil {
 				return all, err
@@ -180,192 +151,101 @@ func (c *churner) blocks(ctx context.Context, lease *lane.Lease) (all []churn.In
 	return all, nil
 }
 
-// instance lets one event happen on a run of its own, which begins with cold caches. event is nil where the action did
-// not begin. Whatever happens, the event is undone once its action has begun.
+// instance lets one event happen on a run of its own, which begins with cold caches and with the conversations of its
+// block. event is nil where the action did not begin. Once it has begun, the event is undone in any case.
 func (c *churner) instance(ctx context.Context, lease *lane.Lease, p pairing) (
 	observed churn.Instance, event *churn.Event, err error,
 ) {
-	s, rec := c.conf.Churn, &churnRecorder{inFlight: map[string]*workload.Outcome{}, base: time.Now()}
-	level := c.report.Level
-	runs, err := lease.Begin(ctx, byCommand, []lane.SpanOn{{Lane: c.lane, Observer: rec, Set: lane.SpanSettings{
+	s, level, record := c.conf.Churn, c.report.Level, sweep.NewTurns(c.lane)
+	runs, err := lease.Begin(ctx, byCommand, []lane.SpanOn{{Lane: c.lane, Observer: record, Set: lane.SpanSettings{
 		Mode: p.arm.State, Level: level, Seed: c.conf.Seed + uint64(p.block), //nolint:gosec // not negative
 		RampedStart: level.Conversations(),
 	}}}, func(string) {})
 	if err != nil {
 		return observed, nil, fmt.Errorf("the change to %s failed: %w", p.arm.State.Name(), err)
 	}
-	run := runs[0]
-	defer run.End()
-	if err := pauseFor(ctx, s.WarmUp+s.Before, run.Ended()); err != nil {
+	defer runs[0].End()
+	if err := pauseFor(ctx, s.WarmUp+s.Before, runs[0].Ended()); err != nil {
 		return observed, nil, err
 	}
 	at := time.Now()
-	event = &churn.Event{At: at.UTC(), Hits: p.event.Worker}
+	event = &churn.Event{At: at.UTC()}
 	during, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		switch err := c.do(during, p); {
-		case err == nil || ctx.Err() != nil:
-		case during.Err() != nil:
-			event.Error = fmt.Sprintf("its action took longer than %v (after)", s.After)
-		default:
+		err := c.act(during, p.event.Do, p.arm)
+		event.Action = time.Since(at).Seconds()
+		if err != nil && ctx.Err() == nil {
+			if during.Err() != nil {
+				err = fmt.Errorf("it took longer than %v (after)", s.After)
+			}
 			event.Error = err.Error()
 			stop()
 		}
-		event.Action = time.Since(at).Seconds()
 	})
-	wg.Go(func() { event.Opened = c.breakers(during, p.arm) })
-	err = pauseFor(during, s.After, run.Ended())
-	observed = rec.observed(at, time.Now())
+	wg.Go(func() { event.Opened = c.breakers(during, p) })
+	err = pauseFor(during, s.After, runs[0].Ended())
+	observed.Seconds, observed.Turns = time.Since(at).Seconds(), record.Since(at)
 	stop()
 	wg.Wait()
-	if event.Error != "" {
+	switch {
+	case event.Error != "":
 		err = nil // the next event may succeed
+	case err != nil:
+		event.Error = fmt.Sprintf("it was observed for %.0f s only", observed.Seconds)
 	}
-	event.Undo = c.undo(ctx, p)
+	if err := c.act(context.WithoutCancel(ctx), p.event.Undo, p.arm); err != nil {
+		event.Undo = "it could not be undone: " + err.Error()
+	}
 	observed.Block, observed.Arm, observed.Event = p.block, p.arm.State.Text(), p.event.Name
-	if event.Opened != nil && p.event.Worker != "" {
-		event.Healthy = slices.DeleteFunc(slices.Clone(event.Opened), func(worker string) bool {
-			return strings.Contains(worker, p.event.Worker)
-		})
-	}
-	c.say(c.words(p, &observed, event))
-	return observed, event, err
+	return observed, event, cmp.Or(err, pauseFor(ctx, p.event.Settle, nil))
 }
 
-// words describes an event that has happened.
-func (c *churner) words(p pairing, observed *churn.Instance, e *churn.Event) string {
-	text := fmt.Sprintf("event %d of %d, block %d: %s under %s", len(c.report.Instances)+1,
-		c.report.Blocks*len(c.report.Arms)*len(c.report.Events), p.block+1, p.event.Name, observed.Arm)
-	if e.Error != "" {
-		return text + " failed: " + e.Error
-	}
-	r := churn.Measure([]churn.Instance{*observed}, c.report.Windows)[0]
-	return text + fmt.Sprintf(": %d of %d turns failed", r.Failed, r.Turns)
+// tell logs an event that has happened.
+func (c *churner) tell(p pairing, observed churn.Instance, e *churn.Event) {
+	r := churn.Measure([]churn.Instance{observed}, c.report.Windows)[0]
+	c.log.Info(fmt.Sprintf("event %d of %d: %s under %s", len(c.report.Instances),
+		c.report.Blocks*len(c.report.Arms)*len(c.report.Events), r.Event, r.Arm), "block", p.block+1, "turns", r.Turns,
+		"failed", r.Failed, "error", e.Error+e.Undo)
 }
 
-// action returns an action with what it needs to send requests.
-func (c *churner) action(a cluster.Action) (cluster.Action, error) {
-	call, ok := a.(cluster.Call)
-	if !ok {
-		return a, nil
-	}
-	sender, err := newSender(c.conf)
-	call.Sender = sender
-	return call, err
-}
-
-// do runs the action of an event.
-func (c *churner) do(ctx context.Context, p pairing) error {
+// act runs an action, if there is one.
+func (c *churner) act(ctx context.Context, a cluster.Action, arm cluster.Arm) error {
 	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 	defer cancel()
-	switch p.event.BuiltIn {
-	case config.Nothing:
+	if call, ok := a.(cluster.Call); ok {
+		call.Sender = c.sender
+		a = call
+	}
+	if a == nil {
 		return nil
-	case config.LoseWorker:
-		return c.loseWorker(ctx, p.arm)
 	}
-	action, err := c.action(p.event.Do)
-	if err != nil {
-		return err
-	}
-	return action.Switch(ctx, p.arm, p.arm, c.say)
-}
-
-// undo undoes an event, also after ctx has ended, and waits until the event's pause is over. It returns why that
-// failed.
-func (c *churner) undo(ctx context.Context, p pairing) (failure string) {
-	if p.event.Undo != nil {
-		undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), actionTimeout)
-		defer cancel()
-		action, err := c.action(p.event.Undo)
-		if err == nil {
-			err = action.Switch(undoing, p.arm, p.arm, c.say)
-		}
-		if err != nil {
-			failure = "it could not be undone: " + err.Error()
-			c.say(failure)
-		}
-	}
-	_ = pauseFor(ctx, p.event.Settle, nil) // the next step detects the end of ctx
-	return failure
-}
-
-// loseWorker takes the first worker from a simulated cluster.
-func (c *churner) loseWorker(ctx context.Context, arm cluster.Arm) error {
-	client, err := pagesClient(c.conf, arm.URL)
-	if err != nil {
-		return err
-	}
-	u, err := url.Parse(arm.URL)
-	if err != nil {
-		return err
-	}
-	root := api.TargetRoot(u).String() + "/sim/v1/"
-	text, err := get(ctx, client, root+"state")
-	if err != nil {
-		return fmt.Errorf("%s is for simulated clusters: %w", config.LoseWorker, err)
-	}
-	var state struct {
-		Workers []struct {
-			ID string `json:"id"`
-		} `json:"workers"`
-	}
-	if err := json.Unmarshal(text, &state); err != nil || len(state.Workers) == 0 {
-		return fmt.Errorf("%s is for simulated clusters: %sstate names no workers", config.LoseWorker, root)
-	}
-	sender := cluster.Sender{Client: client}
-	return cluster.Call{Sender: sender, Request: cluster.Request{
-		URL: root + "workers/" + state.Workers[0].ID + "/lose", Body: fmt.Sprintf(`{"seconds":%g}`, loseFor),
-	}}.Switch(ctx, arm, arm, c.say)
-}
-
-// get returns the body of a page.
-func get(ctx context.Context, client *http.Client, page string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s", page, res.Status)
-	}
-	const most = 8 << 20
-	return io.ReadAll(io.LimitReader(res.Body, most))
+	return a.Switch(ctx, arm, arm, func(line string) { c.log.Info(fit(line, 0)) })
 }
 
 // breakerState is the state of a worker's circuit breaker on a router's metrics page: 0 closed, 1 open, 2 half open.
-var breakerState = regexp.MustCompile(`^\w+_cb_state\{.*worker="([^"]*)".*\} +(\d)`)
+var breakerState = regexp.MustCompile(`(?m)^\w+_cb_state\{.*worker="([^"]*)".*\} +(\d)`)
 
-// breakers reads the routers' metrics until ctx ends. It returns the workers whose circuit breaker was open, nil where
-// no page has such states.
-func (c *churner) breakers(ctx context.Context, arm cluster.Arm) (opened []string) {
-	at, _ := c.conf.At(arm)
-	client, err := pagesClient(at, arm.URL)
+// breakers reads the routers' metrics until ctx ends. It returns the workers whose circuit breaker was open, without the
+// one that the event hits; nil where no page has such states.
+func (c *churner) breakers(ctx context.Context, p pairing) (opened []string) {
+	at, _ := c.conf.At(p.arm)
+	client, err := pagesClient(at, p.arm.URL)
 	if err != nil {
 		return nil
 	}
-	pages := slices.DeleteFunc(slices.Clone(at.Cluster.MetricsURLs), func(page string) bool {
-		return !strings.Contains(page, "://") // no-target
-	})
-	if u, err := url.Parse(arm.URL); err == nil && len(pages) == len(at.Cluster.MetricsURLs) {
+	pages := slices.Clone(at.Cluster.MetricsURLs)
+	if u, err := url.Parse(p.arm.URL); err == nil && !slices.Contains(pages, "no-target") {
 		pages = append(pages, api.TargetRoot(u).String()+"/metrics")
 	}
 	for ended := error(nil); ended == nil; ended = pauseFor(ctx, pageInterval, nil) {
 		for _, page := range pages {
-			reading, cancel := context.WithTimeout(ctx, pageTimeout)
-			text, _ := get(reading, client, page) // a page may be that of the worker that is gone
-			cancel()
-			for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
-				state := breakerState.FindStringSubmatch(lines.Text())
-				if state != nil && opened == nil {
+			for _, state := range breakerState.FindAllStringSubmatch(getPage(ctx, client, page), -1) {
+				if opened == nil {
 					opened = []string{}
 				}
-				if state != nil && state[2] == "1" && !slices.Contains(opened, state[1]) {
+				hit := p.event.Worker != "" && strings.Contains(state[1], p.event.Worker)
+				if state[2] == "1" && !hit && !slices.Contains(opened, state[1]) {
 					opened = append(opened, state[1])
 				}
 			}
@@ -374,89 +254,39 @@ func (c *churner) breakers(ctx context.Context, arm cluster.Arm) (opened []strin
 	return opened
 }
 
+// getPage returns a page; empty where it cannot be read, as that of a worker that is gone.
+func getPage(ctx context.Context, client *http.Client, page string) string {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return ""
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return ""
+	}
+	defer res.Body.Close()
+	const most = 8 << 20
+	text, _ := io.ReadAll(io.LimitReader(res.Body, most))
+	return string(text)
+}
+
 // write writes the report to a terminal and into the files.
 func (c *churner) write(to io.Writer) error {
 	if len(c.report.Instances) == 0 {
 		return nil
 	}
-	if err := c.report.WriteMarkdown(to); err != nil {
+	if _, err := io.WriteString(to, churnText(&c.report)); err != nil {
 		return err
 	}
 	return c.outputs.Write(func(w io.Writer, f api.ReportFormat) error {
 		if f == api.ReportMarkdown {
-			return c.report.WriteMarkdown(w)
+			_, err := io.WriteString(w, churnText(&c.report))
+			return err
 		}
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(&c.report)
 	})
-}
-
-// verdict returns why there is no complete answer; nil: there is one.
-func (c *churner) verdict() error {
-	if c.report.Unfinished != "" {
-		return undecided{fmt.Sprintf("unfinished after %d events: %s", len(c.report.Instances), c.report.Unfinished)}
-	}
-	for i := range c.report.Instances {
-		if n := &c.report.Instances[i]; n.Error+n.Undo != "" {
-			return undecided{fmt.Sprintf("%s under %s: %s", n.Event, n.Arm, cmp.Or(n.Error, n.Undo))}
-		}
-	}
-	return nil
-}
-
-// churnRecorder records the turns of a run. It is safe for concurrent use.
-type churnRecorder struct {
-	base time.Time
-
-	mu       sync.Mutex
-	turns    []workload.Outcome
-	inFlight map[string]*workload.Outcome // by their requests
-}
-
-var _ lane.SpanObserver = (*churnRecorder)(nil)
-
-// TurnBegan records that a turn is in flight.
-func (r *churnRecorder) TurnBegan(request string, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.inFlight[request] = &workload.Outcome{Sent: at.Sub(r.base), TTFT: math.NaN()}
-}
-
-// FirstToken records the first token of a turn in flight.
-func (r *churnRecorder) FirstToken(request string, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if t := r.inFlight[request]; t != nil {
-		t.TTFT = (at.Sub(r.base) - t.Sent).Seconds()
-	}
-}
-
-// Tokens does nothing.
-func (*churnRecorder) Tokens(time.Time, int) {}
-
-// ConversationEnded does nothing.
-func (*churnRecorder) ConversationEnded(int64) {}
-
-// Turn records a turn that has ended.
-func (r *churnRecorder) Turn(t *workload.Turn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.inFlight, t.RequestID)
-	r.turns = append(r.turns, workload.OutcomeOf(&t.Turn, r.base))
-}
-
-// observed returns all turns until now with their times since an event.
-func (r *churnRecorder) observed(event, now time.Time) churn.Instance {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := slices.Clone(r.turns)
-	for _, t := range r.inFlight {
-		all = append(all, *t)
-	}
-	for i := range all {
-		all[i].Sent -= event.Sub(r.base)
-		all[i].Ended -= event.Sub(r.base)
-	}
-	return churn.Instance{Seconds: now.Sub(event).Seconds(), Turns: all}
 }

@@ -200,7 +200,11 @@ func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc
 		return g.question.run(ctx, work, cancel, func() error { return g.run(work, cancel, l) }, over, stdout)
 	}
 	if conf.Churn != nil {
-		c := newChurn(g, conf, outputs)
+		c, err := newChurn(g, conf, outputs)
+		if err != nil {
+			cancel()
+			return errors.Join(notStarted{err}, g.run(work, cancel, l))
+		}
 		return answered(ctx, work, cancel, func() error { return g.run(work, cancel, l) }, over, stdout, c.follow)
 	}
 	e := &endOf{generator: g, conf: conf, outputs: outputs, over: over}

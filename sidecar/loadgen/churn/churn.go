@@ -1,10 +1,10 @@
 package churn
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"kvbooth/sidecar/api"
@@ -15,15 +15,13 @@ const (
 	alpha     = .05 // error of each interval, and of all windows after an event together
 	tolerance = .1  // share of the value before by which a window may be worse
 	steps     = 5   // beginnings of windows within the length of one
-	quantile  = .95
 )
 
 // Instance is one event under one arm, as observed.
 type Instance struct {
-	Block   int    // from 0
-	Arm     string // name
-	Event   string // name
-	Seconds float64
+	Block      int // from 0
+	Arm, Event string
+	Seconds    float64 // of the observation after the event
 	// Turns have times since the event's action began: those before it are negative. Turns in flight at the end of the
 	// observation have an empty status.
 	Turns []workload.Outcome
@@ -42,15 +40,15 @@ type Recovery struct {
 }
 
 // high returns the upper bound of a recovery time.
-func (r Recovery) high() float64 {
+func (r *Recovery) high() float64 {
 	if r.Censored {
 		return math.Inf(1)
 	}
 	return r.Seconds
 }
 
-// Figure is a figure around one event. A nil pointer is not known: there were no turns that have the figure, or more
-// than 5 % of those before the event failed.
+// Figure is a figure around one event. A nil pointer is not known: no turn before the event has the figure, or more
+// than 5 % of them failed.
 type Figure struct {
 	Before   *float64  `json:"before"`
 	Limit    *float64  `json:"limit"` // up to which a window is as before
@@ -59,10 +57,10 @@ type Figure struct {
 
 // Result is what one event did under one arm.
 type Result struct {
-	Block      int                    `json:"block"`
+	Block      int                    `json:"block"` // from 0
 	Arm        string                 `json:"arm"`
 	Event      string                 `json:"event"`
-	Turns      int                    `json:"turns"` // after the event, without those in flight at the end
+	Turns      int                    `json:"turns"` // that ended after the event
 	Failed     int                    `json:"failed"`
 	Errors     map[api.ErrorClass]int `json:"errors,omitempty"`
 	TTFT       Figure                 `json:"ttft_p95"` // seconds
@@ -74,59 +72,44 @@ type Result struct {
 func at(t *workload.Outcome) float64 {
 	sent := t.Sent.Seconds()
 	end, ended := t.End()
-	before := ended && end < 0 || !t.Failed() && t.FirstToken() < 0
-	if sent >= 0 || before {
+	if before := ended && end < 0 || !t.Failed() && t.FirstToken() < 0; sent >= 0 || before {
 		return sent
 	}
 	return 0
 }
 
-// sample is a list of turns by the seconds at which they count.
-type sample struct {
-	at    []float64
-	turns []workload.Outcome
-}
-
-func newSample(turns []workload.Outcome) (s sample) {
-	s.turns = slices.Clone(turns)
-	slices.SortStableFunc(s.turns, func(a, b workload.Outcome) int { return cmp.Compare(at(&a), at(&b)) })
-	for i := range s.turns {
-		s.at = append(s.at, at(&s.turns[i]))
-	}
-	return s
-}
-
 // between returns the turns that count from a second on and before another.
-func (s sample) between(from, until float64) []workload.Outcome {
-	i, _ := slices.BinarySearch(s.at, from)
-	j, _ := slices.BinarySearch(s.at, until)
-	return s.turns[i:max(i, j)]
+func between(turns []workload.Outcome, from, until float64) (some []workload.Outcome) {
+	for i := range turns {
+		if second := at(&turns[i]); second >= from && second < until {
+			some = append(some, turns[i])
+		}
+	}
+	return some
 }
 
-// ttft returns the function of the TTFT p95 of turns whose observation ended at a second; NaN without turns.
-func ttft(end float64) func([]workload.Outcome) float64 {
-	return func(turns []workload.Outcome) float64 {
-		var all []float64
-		for i := range turns {
-			switch t := &turns[i]; {
-			case t.Failed():
-				all = append(all, math.Inf(1))
-			case !t.Waiting():
-				all = append(all, t.TTFT)
-			case t.Status == "":
-				all = append(all, end-t.Sent.Seconds())
-			}
+// ttftP95 returns the TTFT p95 of turns whose observation ended at a second; NaN without turns.
+func ttftP95(turns []workload.Outcome, end float64) float64 {
+	var all []float64
+	for i := range turns {
+		switch t := &turns[i]; {
+		case t.Failed():
+			all = append(all, math.Inf(1))
+		case !t.Waiting():
+			all = append(all, t.TTFT)
+		case t.Status == "":
+			all = append(all, end-t.Sent.Seconds())
 		}
-		if len(all) == 0 {
-			return math.NaN()
-		}
-		slices.Sort(all)
-		return all[int(math.Ceil(quantile*float64(len(all))))-1]
 	}
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(all)
+	return all[int(math.Ceil(.95*float64(len(all))))-1]
 }
 
 // hitRate returns the share of the prompt tokens of turns that were cached; NaN where no turn reports them.
-func hitRate(turns []workload.Outcome) float64 {
+func hitRate(turns []workload.Outcome, _ float64) float64 {
 	prompt, cached := 0, 0
 	for i := range turns {
 		if t := &turns[i]; t.HasCached && t.OK() {
@@ -136,113 +119,102 @@ func hitRate(turns []workload.Outcome) float64 {
 	return float64(cached) / float64(prompt)
 }
 
-// series is a figure in the windows of an instance, on a scale on which larger is worse.
-type series struct {
-	before float64   // in all of the time before the event
-	apart  []float64 // in each separate window before it
-	after  []float64 // in each window after it
+// metric is a figure with a scale on which larger is worse and its scatter is taken.
+type metric struct {
+	value        func(turns []workload.Outcome, end float64) float64
+	factor       float64 // of the tolerated value
+	scaled, back func(float64) float64
 }
 
-// newSeries computes a figure in windows. worse converts a value to the scale.
-func newSeries(s sample, w Windows, seconds float64, value func([]workload.Outcome) float64,
-	worse func(float64) float64,
-) (v series) {
-	v.before = worse(value(s.between(-w.Before, 0)))
+func negative(v float64) float64 { return -v }
+
+var (
+	ttft = metric{ttftP95, 1 + tolerance, math.Log, math.Exp}
+	rate = metric{hitRate, 1 - tolerance, negative, negative}
+)
+
+// series is a metric on its scale: of all the time before an event, of the separate windows in it, and after it.
+type series struct {
+	whole         float64
+	before, after []float64
+}
+
+// series computes a metric in the windows of an instance.
+func (m metric) series(n *Instance, w Windows) (s series) {
+	window := func(from, length float64) float64 {
+		return m.scaled(m.value(between(n.Turns, from, from+length), n.Seconds))
+	}
+	s.whole = window(-w.Before, w.Before)
 	for from := -w.Window; from >= -w.Before; from -= w.Window {
-		if x := worse(value(s.between(from, from+w.Window))); !math.IsNaN(x) && !math.IsInf(x, 0) {
-			v.apart = append(v.apart, x)
+		if v := window(from, w.Window); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			s.before = append(s.before, v)
 		}
 	}
-	for i := 0; beginning(w, i)+w.Window <= seconds; i++ {
-		v.after = append(v.after, worse(value(s.between(beginning(w, i), beginning(w, i)+w.Window))))
+	for i := 0; w.beginning(i)+w.Window <= n.Seconds; i++ {
+		s.after = append(s.after, window(w.beginning(i), w.Window))
 	}
-	return v
+	return s
 }
 
 // beginning returns the beginning of a window after the event.
-func beginning(w Windows, i int) float64 { return float64(i) * w.Window / steps }
+func (w Windows) beginning(i int) float64 { return float64(i) * w.Window / steps }
 
-// scatter returns the pooled variance of the windows before the events around the mean of each instance, and its
-// degrees of freedom.
-func scatter(all []series) (variance, df float64) {
-	squares := 0.
-	for _, v := range all {
-		m := mean(v.apart)
-		for _, x := range v.apart {
-			squares += (x - m) * (x - m)
+// figures returns a metric of each instance of an arm, which share the scatter of their windows.
+func (m metric) figures(own []*Instance, w Windows) []Figure {
+	all, figures := make([]series, len(own)), make([]Figure, len(own))
+	squares, df := 0., 0.
+	for i, n := range own {
+		all[i] = m.series(n, w)
+		if k := float64(len(all[i].before)); k > 1 {
+			squares += stat.Variance(all[i].before, nil) * (k - 1)
+			df += k - 1
 		}
-		df += max(0, float64(len(v.apart)-1))
 	}
-	return squares / df, df
-}
-
-func mean(all []float64) (m float64) {
-	for _, x := range all {
-		m += x / float64(len(all))
+	for i, s := range all {
+		if math.IsNaN(s.whole) || math.IsInf(s.whole, 0) {
+			continue
+		}
+		limit, windows := m.scaled(m.factor*m.back(s.whole)), float64(len(s.after))
+		if k := float64(len(s.before)); df > 0 && k > 0 && windows > 0 {
+			t := distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1 - alpha/windows)
+			limit = max(limit, stat.Mean(s.before, nil)+t*math.Sqrt(squares/df*(1+1/k)))
+		}
+		figures[i] = Figure{new(m.back(s.whole)), new(m.back(limit)), s.recovery(limit, w)}
 	}
-	return m
-}
-
-// limit returns the value up to which a window is as before. margin is the tolerated value.
-func (v series) limit(margin, variance, df float64) float64 {
-	n := float64(len(v.apart))
-	if df < 1 || n == 0 || len(v.after) == 0 {
-		return margin
-	}
-	t := distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1 - alpha/float64(len(v.after)))
-	return max(margin, mean(v.apart)+t*math.Sqrt(variance*(1+1/n)))
+	return figures
 }
 
 // recovery returns the recovery time by a limit; nil where the observation has no window. A window without turns is not
 // as before.
-func (v series) recovery(limit float64, w Windows) *Recovery {
-	first := len(v.after)
-	for first > 0 && v.after[first-1] <= limit {
+func (s series) recovery(limit float64, w Windows) *Recovery {
+	first, last := len(s.after), len(s.after)-1
+	for first > 0 && s.after[first-1] <= limit {
 		first--
 	}
-	if len(v.after) == 0 {
+	if last < 0 {
 		return nil
 	}
-	last := len(v.after) - 1
-	return &Recovery{Seconds: beginning(w, min(first, last)), Censored: first > last}
+	return &Recovery{Seconds: w.beginning(min(first, last)), Censored: first > last}
 }
 
 // Measure returns the result of each instance, in their order. All instances of an arm share the scatter of their
 // windows.
 func Measure(all []Instance, w Windows) []Result {
 	results := make([]Result, len(all))
-	byArm := map[string][]int{}
+	arms, places := map[string][]*Instance{}, map[string][]int{}
 	for i := range all {
-		results[i] = counted(&all[i])
-		byArm[all[i].Arm] = append(byArm[all[i].Arm], i)
+		n := &all[i]
+		results[i] = counted(n)
+		arms[n.Arm], places[n.Arm] = append(arms[n.Arm], n), append(places[n.Arm], i)
 	}
-	for _, instances := range byArm {
-		var times, rates []series
-		for _, i := range instances {
-			n := &all[i]
-			s := newSample(n.Turns)
-			times = append(times, newSeries(s, w, n.Seconds, ttft(n.Seconds), math.Log))
-			rates = append(rates, newSeries(s, w, n.Seconds, hitRate, func(v float64) float64 { return -v }))
-		}
-		variance, df := scatter(times)
-		rateVariance, rateDF := scatter(rates)
-		for k, i := range instances {
-			results[i].TTFT = times[k].figure(math.Log1p(tolerance)+times[k].before, variance, df, w, math.Exp)
-			h := rates[k].before
-			results[i].HitRate = rates[k].figure((1-tolerance)*h, rateVariance, rateDF, w, func(v float64) float64 { return -v })
-			results[i].lose(&all[i])
+	for arm, own := range arms {
+		times, rates := ttft.figures(own, w), rate.figures(own, w)
+		for k, i := range places[arm] {
+			results[i].TTFT, results[i].HitRate = times[k], rates[k]
+			results[i].TokensLost = lost(own[k], rates[k])
 		}
 	}
 	return results
-}
-
-// figure returns a figure with its values converted back from the scale.
-func (v series) figure(margin, variance, df float64, w Windows, back func(float64) float64) (f Figure) {
-	if math.IsNaN(v.before) || math.IsInf(v.before, 0) {
-		return f
-	}
-	limit := v.limit(margin, variance, df)
-	return Figure{Before: new(back(v.before)), Limit: new(back(limit)), Recovery: v.recovery(limit, w)}
 }
 
 // counted counts the turns that ended after an event.
@@ -250,8 +222,7 @@ func counted(n *Instance) Result {
 	r := Result{Block: n.Block, Arm: n.Arm, Event: n.Event, Errors: map[api.ErrorClass]int{}}
 	for i := range n.Turns {
 		t := &n.Turns[i]
-		end, ended := t.End()
-		if !ended || end < 0 {
+		if end, ended := t.End(); !ended || end < 0 {
 			continue
 		}
 		r.Turns++
@@ -263,17 +234,16 @@ func counted(n *Instance) Result {
 	return r
 }
 
-// lose sets the prompt tokens lost.
-func (r *Result) lose(n *Instance) {
-	h := r.HitRate
-	if h.Before == nil || h.Recovery == nil {
-		return
+// lost returns the prompt tokens that were lost by a hit rate below that before; nil where it is not known.
+func lost(n *Instance, h Figure) *float64 {
+	if h.Recovery == nil {
+		return nil
 	}
-	until, lost := h.Recovery.high(), 0.
-	for i := range n.Turns {
-		if t := &n.Turns[i]; t.HasCached && t.OK() && at(t) >= 0 && at(t) < until {
-			lost += *h.Before*float64(t.PromptTokens) - float64(t.CachedTokens)
+	tokens := 0.
+	for _, t := range between(n.Turns, 0, h.Recovery.high()) {
+		if t.HasCached && t.OK() {
+			tokens += *h.Before*float64(t.PromptTokens) - float64(t.CachedTokens)
 		}
 	}
-	r.TokensLost = &lost
+	return &tokens
 }

@@ -1,15 +1,43 @@
 package churn
 
 import (
-	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
 )
+
+// Report is what a trial under events has found, in JSON, too.
+type Report struct {
+	Windows     Windows      `json:"windows"` // s
+	After       float64      `json:"after"`   // s
+	WarmUp      float64      `json:"warm_up"` // s
+	Level       api.Level    `json:"level"`
+	Seed        uint64       `json:"seed"`
+	Blocks      int          `json:"blocks"`
+	Arms        []string     `json:"arms"`
+	Events      []string     `json:"events"`
+	Instances   []Event      `json:"instances"` // in the order in which they ran
+	Summaries   []Summary    `json:"summaries"`
+	Comparisons []Comparison `json:"comparisons"`
+	Unfinished  string       `json:"unfinished,omitempty"` // why not all instances were observed
+}
+
+// Event is an instance with its result.
+type Event struct {
+	Result
+	At     time.Time `json:"at"`     // at which the action began
+	Action float64   `json:"action"` // seconds that it took
+	Error  string    `json:"error,omitempty"`
+	Undo   string    `json:"undo_error,omitempty"`
+	// Opened are the workers whose circuit breaker was open by the router's metrics at some moment after the event, without
+	// those that the event hits; nil: no router reports it.
+	Opened []string `json:"breakers_opened"`
+}
 
 // Median is a median with the interval between two order statistics, whose confidence follows from the sign test and
 // needs no assumption about the distribution. A censored time counts as its bound where the interval begins, and as
@@ -36,14 +64,14 @@ type Summary struct {
 	TokensLost *float64               `json:"tokens_lost"` // for each instance, on average
 }
 
-// Difference is a mean difference of B minus A with its interval by [decide.Once], at 95 %.
+// Difference is a mean difference with its interval by [decide.Once], at 95 %.
 type Difference struct {
 	Estimate float64    `json:"estimate"`
 	Interval [2]float64 `json:"interval"`
 }
 
 // Comparison compares two arms by one event, over the blocks that have it under both. Differences are B minus A. Each
-// interval holds for itself, and there is one look.
+// interval holds for itself.
 type Comparison struct {
 	Event      string      `json:"event"`
 	A          string      `json:"a"`
@@ -54,48 +82,108 @@ type Comparison struct {
 	HitRate    *Median     `json:"hit_rate"`
 }
 
-// Summarize returns the summary of each event under each arm, in the order of both.
-func Summarize(results []Result, arms, events []string) (all []Summary) {
-	for _, event := range events {
-		for _, arm := range arms {
-			s := Summary{Arm: arm, Event: event, Errors: map[api.ErrorClass]int{}}
-			var ttfts, rates [][2]float64
-			var lost []float64
-			for i := range results {
-				r := &results[i]
-				if r.Arm != arm || r.Event != event {
-					continue
-				}
-				s.Instances++
-				s.Failed += float64(r.Failed)
-				for class, n := range r.Errors {
-					s.Errors[class] += n
-				}
-				ttfts, rates = appendRange(ttfts, r.TTFT.Recovery), appendRange(rates, r.HitRate.Recovery)
-				if r.TokensLost != nil {
-					lost = append(lost, *r.TokensLost)
-				}
+// Complete computes the summaries and the comparisons of the instances whose action succeeded.
+func (r *Report) Complete() {
+	for _, event := range r.Events {
+		for i, arm := range r.Arms {
+			if s := r.summary(arm, event); s.Instances > 0 {
+				r.Summaries = append(r.Summaries, s)
 			}
-			if s.Instances == 0 {
-				continue
+			for _, other := range r.Arms[i+1:] {
+				r.Comparisons = append(r.Comparisons, r.compare(event, arm, other))
 			}
-			s.Failed /= float64(s.Instances)
-			s.TTFT, s.HitRate = medianOf(ttfts), medianOf(rates)
-			if len(lost) > 0 {
-				s.TokensLost = new(mean(lost))
-			}
-			all = append(all, s)
 		}
 	}
-	return all
 }
 
-// appendRange appends the bounds of a recovery time that is known.
-func appendRange(all [][2]float64, r *Recovery) [][2]float64 {
-	if r == nil {
+// find returns the result of an event under an arm in a block; nil where there is none.
+func (r *Report) find(block int, arm, event string) *Result {
+	i := slices.IndexFunc(r.Instances, func(n Event) bool {
+		return n.Block == block && n.Arm == arm && n.Event == event && n.Error == ""
+	})
+	if i < 0 {
+		return nil
+	}
+	return &r.Instances[i].Result
+}
+
+func (r *Report) summary(arm, event string) Summary {
+	s := Summary{Arm: arm, Event: event, Errors: map[api.ErrorClass]int{}}
+	var ttfts, rates [][2]float64
+	var known, tokens float64
+	for block := range r.Blocks {
+		n := r.find(block, arm, event)
+		if n == nil {
+			continue
+		}
+		s.Instances++
+		s.Failed += (float64(n.Failed) - s.Failed) / float64(s.Instances)
+		for class, number := range n.Errors {
+			s.Errors[class] += number
+		}
+		never := &Recovery{}
+		ttfts, rates = appendBetween(ttfts, never, n.TTFT.Recovery), appendBetween(rates, never, n.HitRate.Recovery)
+		if n.TokensLost != nil {
+			known++
+			tokens += *n.TokensLost
+		}
+	}
+	s.TTFT, s.HitRate = medianOf(ttfts), medianOf(rates)
+	if known > 0 {
+		s.TokensLost = new(tokens / known)
+	}
+	return s
+}
+
+// appendBetween appends the bounds of b minus a, where both are known.
+func appendBetween(all [][2]float64, a, b *Recovery) [][2]float64 {
+	if a == nil || b == nil {
 		return all
 	}
-	return append(all, [2]float64{r.Seconds, r.high()})
+	return append(all, [2]float64{b.Seconds - a.high(), b.high() - a.Seconds})
+}
+
+// compare compares two arms by package decide, and by medians where values are censored.
+func (r *Report) compare(event, a, b string) Comparison {
+	c := Comparison{Event: event, A: a, B: b}
+	var runs []decide.Block
+	var ttfts, rates [][2]float64
+	for block := range r.Blocks {
+		x, y := r.find(block, a, event), r.find(block, b, event)
+		if x == nil || y == nil {
+			continue
+		}
+		runs = append(runs, decide.Block{Spans: []decide.Span{x.span(0), y.span(1)}})
+		ttfts = appendBetween(ttfts, x.TTFT.Recovery, y.TTFT.Recovery)
+		rates = appendBetween(rates, x.HitRate.Recovery, y.HitRate.Recovery)
+	}
+	c.TTFT, c.HitRate = medianOf(ttfts), medianOf(rates)
+	plan := decide.Plan{Arms: 2, Alpha: alpha, Switchback: true} // the order is random
+	for _, d := range decide.Once(plan, runs, decide.Metric{Name: failed, Share: true},
+		decide.Metric{Name: tokensLost, Share: true}) {
+		difference := &Difference{Estimate: d.Estimate, Interval: d.Repeated}
+		if d.Metric.Name == failed {
+			c.Failed = difference
+		} else {
+			c.TokensLost = difference
+		}
+	}
+	return c
+}
+
+// Names of the metrics for package decide.
+const (
+	failed     = "failed"
+	tokensLost = "tokens_lost"
+)
+
+// span returns a result for package decide.
+func (r *Result) span(arm int) decide.Span {
+	values := map[string]float64{failed: float64(r.Failed)}
+	if r.TokensLost != nil {
+		values[tokensLost] = *r.TokensLost
+	}
+	return decide.Span{Arm: arm, Values: values}
 }
 
 // medianOf returns the median of values that are known up to their bounds; nil without any.
@@ -121,8 +209,7 @@ func medianOf(bounds [][2]float64) *Median {
 	}
 	m.Confidence = max(0, 1-2*sign.CDF(float64(k-1)))
 	m.Low, m.High = finite(lows[k-1]), finite(highs[n-k])
-	low, high := (lows[(n-1)/2]+lows[n/2])/2, (highs[(n-1)/2]+highs[n/2])/2
-	if low == high {
+	if low, high := (lows[(n-1)/2]+lows[n/2])/2, (highs[(n-1)/2]+highs[n/2])/2; low == high {
 		m.Value = finite(low)
 	}
 	return m
@@ -133,92 +220,4 @@ func finite(v float64) *float64 {
 		return nil
 	}
 	return &v
-}
-
-// Compare compares every pair of arms by each event.
-func Compare(results []Result, arms, events []string) (all []Comparison) {
-	for _, event := range events {
-		blocks := complete(results, arms, event)
-		differences := once(blocks, arms)
-		for i := range arms {
-			for j := i + 1; j < len(arms); j++ {
-				c := Comparison{Event: event, A: arms[i], B: arms[j]}
-				c.Failed, c.TokensLost = differences[key{failed, i, j}], differences[key{tokensLost, i, j}]
-				c.TTFT = between(blocks, i, j, func(r *Result) *Recovery { return r.TTFT.Recovery })
-				c.HitRate = between(blocks, i, j, func(r *Result) *Recovery { return r.HitRate.Recovery })
-				all = append(all, c)
-			}
-		}
-	}
-	return all
-}
-
-// complete returns the results of an event by block and arm, of the blocks that have it under all arms.
-func complete(results []Result, arms []string, event string) (blocks [][]*Result) {
-	byBlock := map[int][]*Result{}
-	for i := range results {
-		r := &results[i]
-		if r.Event != event {
-			continue
-		}
-		if byBlock[r.Block] == nil {
-			byBlock[r.Block] = make([]*Result, len(arms))
-		}
-		byBlock[r.Block][slices.Index(arms, r.Arm)] = r
-	}
-	for _, block := range slices.Sorted(maps.Keys(byBlock)) {
-		if !slices.Contains(byBlock[block], nil) {
-			blocks = append(blocks, byBlock[block])
-		}
-	}
-	return blocks
-}
-
-// Names of the metrics for package decide.
-const (
-	failed     = "failed"
-	tokensLost = "tokens_lost"
-)
-
-// key identifies a difference of two arms in a metric.
-type key struct {
-	metric string
-	a, b   int
-}
-
-// once returns the differences in the metrics of which package decide has means.
-func once(blocks [][]*Result, arms []string) map[key]*Difference {
-	all := map[key]*Difference{}
-	if len(blocks) < 2 || len(arms) < 2 {
-		return all
-	}
-	var runs []decide.Block
-	for _, block := range blocks {
-		var b decide.Block
-		for arm, r := range block {
-			values := map[string]float64{failed: float64(r.Failed)}
-			if r.TokensLost != nil {
-				values[tokensLost] = *r.TokensLost
-			}
-			b.Spans = append(b.Spans, decide.Span{Arm: arm, Values: values})
-		}
-		runs = append(runs, b)
-	}
-	plan := decide.Plan{Arms: len(arms), Alpha: alpha, Switchback: true} // the order is random
-	metrics := []decide.Metric{{Name: failed, Share: true}, {Name: tokensLost, Share: true}}
-	for _, c := range decide.Once(plan, runs, metrics...) {
-		all[key{c.Metric.Name, c.A, c.B}] = &Difference{Estimate: c.Estimate, Interval: c.Repeated}
-	}
-	return all
-}
-
-// between returns the median of the differences of two arms in a recovery time.
-func between(blocks [][]*Result, a, b int, of func(*Result) *Recovery) *Median {
-	var all [][2]float64
-	for _, block := range blocks {
-		if x, y := of(block[a]), of(block[b]); x != nil && y != nil {
-			all = append(all, [2]float64{y.Seconds - x.high(), y.high() - x.Seconds})
-		}
-	}
-	return medianOf(all)
 }

@@ -169,8 +169,8 @@ func TestChurnAgreesWithEngines(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil, `
 - name: kill an engine for 15 s
   worker: %q
-  do: {run: [sh, -c, "curl -sf -X POST %[2]s/engine/kill && sleep %.0[3]f && curl -sf -X POST %[2]s/engine/start"]}
-  undo: {request: {url: "%[2]s/engine/start"}}
+  run: [sh, -c, "curl -sf -X POST %[2]s/engine/kill && sleep %.0[3]f && curl -sf -X POST %[2]s/engine/start"]
+  undo_request: "%[2]s/engine/start"
 `, workers[0], control, downFor.Seconds()), 0o600))
 	router, page := begun(t, find(t, "sglang"), local.RouterStart{Policy: "cache_aware", Workers: workers}, nil)
 	pages := []string{"no-target", page}
@@ -215,9 +215,9 @@ func agreesWithEngines(t *testing.T, all []reading, report *churn.Report) {
 		hit := back(all, n.At, func(c counts) bool { return c.cached/c.prompt >= *n.HitRate.Limit })
 		ttft := back(all, n.At, func(c counts) bool { return c.ttft/c.turns <= 1.1*wait })
 		figure.Report(t, "%s, block %d: hit rate %.3f before, by the engines %.3f; as before (%.3f) after %+v, by the "+
-			"engines %.0f s; TTFT p95 %+v, mean by the engines %.0f s; %d of %d turns failed %v; breakers %v, healthy %v",
+			"engines %.0f s; TTFT p95 %+v, mean by the engines %.0f s; %d of %d turns failed %v; breakers of others %v",
 			n.Arm, n.Block+1, *n.HitRate.Before, rate, *n.HitRate.Limit, *n.HitRate.Recovery, hit, n.TTFT.Recovery, ttft,
-			n.Failed, n.Turns, n.Errors, n.Opened, n.Healthy)
+			n.Failed, n.Turns, n.Errors, n.Opened)
 		assert.InDelta(t, rate, *n.HitRate.Before, .03, "the hit rate before")
 		if n.HitRate.Recovery.Censored {
 			assert.True(t, math.IsNaN(hit) || hit > churnAfter-2*churnWindow, "not as before by the engines either")

@@ -21,8 +21,8 @@ func churnOf(events string, args ...string) input {
 func TestChurnEvents(t *testing.T) {
 	in := churnOf(`
 - name: kill
-  do: {run: [sh, -c, "kill {arm}"]}
-  undo: {request: {url: "{url}/start", headers: {X-Key: "1"}, method: PUT}}
+  run: [sh, -c, "kill {arm}"]
+  undo_request: {url: "{url}/start", headers: {X-Key: "1"}, method: PUT}
   worker: 10.0.0.1
   settle: 30s
 `, "--event=nothing", `--arms=[{"name":"a"},{"name":"b"}]`)
@@ -32,7 +32,7 @@ func TestChurnEvents(t *testing.T) {
 	}
 	require.Equal(t, []api.ModeState{arm("a"), arm("b")}, c.Churn.Under)
 	require.Equal(t, []Event{
-		{Name: "nothing", BuiltIn: Nothing},
+		{Name: "nothing"},
 		{
 			Name: "kill", Do: cluster.Program{"sh", "-c", "kill {arm}"}, Worker: "10.0.0.1", Settle: 30 * time.Second,
 			Undo: cluster.Call{Request: cluster.Request{
@@ -46,28 +46,25 @@ func TestChurnEvents(t *testing.T) {
 
 // A script with an error is refused by the name of the field.
 func TestChurnRefuses(t *testing.T) {
-	const do = "do: {run: [sh]}"
 	for _, row := range []struct {
 		in   input
 		want string
 	}{
 		{churnOf("[]"), "events is required"},
-		{churnOf("- {name: a}"), "events[0].do is required"},
-		{churnOf("- {" + do + "}"), "events[0].name"},
-		{churnOf("- {name: a, " + do + "}\n- {name: a, " + do + "}"), "events[1].name: a is not allowed"},
-		{churnOf("- {name: a, when: 1}"), `unknown field "when"`},
-		{churnOf("- {name: a, do: {}}"), "events[0].do is required"},
-		{churnOf("- {name: a, do: {run: [no-such-program]}}"), "events[0].do.run[0]: no-such-program"},
-		{churnOf("- {name: a, do: {run: [sh, '{worker}']}}"), "events[0].do.run[1]: {worker}"},
-		{churnOf("- {name: a, do: {request: {url: nowhere}}}"), "events[0].do.request.url: nowhere"},
-		{churnOf("- {name: a, do: {request: 'PUT http://{worker}'}}"), "events[0].do.request.url: {worker}"},
-		{churnOf("- {name: a, do: {request: 3}}"), "events[0].do.request"},
-		{churnOf("- {name: a, " + do + ", undo: {run: [sh], request: {url: 'http://a'}}}"), "events[0].undo is required"},
-		{churnOf("- {name: a, " + do + ", settle: '3'}"), "events[0].settle: 3"},
-		{churnOf("- {name: a, "+do+"}", "--before=30s", "--window=10s"), "window: 10s is not allowed"},
-		{churnOf("- {name: a, "+do+"}", "--duration=1m"), "duration: 1m0s is not allowed"},
+		{churnOf("- {name: a}"), "events[0].run is required"},
+		{churnOf("- {run: sh}"), "events[0].name is required"},
+		{churnOf("- {name: a, run: sh}\n- {name: a, run: sh}"), "events: a is not allowed: a name that no other event has"},
+		{churnOf("- {name: a, when: '1'}"), `events[0]: unknown field "when"`},
+		{churnOf("name: a"), "events: events.yaml is not allowed: a list of events"},
+		{churnOf("- {name: a, run: [sh, '{worker}']}"), "events[0].run[1]: {worker}"},
+		{churnOf("- {name: a, request: {url: nowhere}}"), "events[0].request.url: nowhere"},
+		{churnOf("- {name: a, request: 'PUT http://{worker}'}"), "events[0].request.url: {worker}"},
+		{churnOf("- {name: a, run: sh, undo_run: sh, undo_request: 'http://a'}"), "events[0].undo_request: "},
+		{churnOf("- {name: a, run: sh, settle: 2h}"), "events[0].settle: 2h"},
+		{churnOf("- {name: a, run: sh}", "--before=30s", "--window=10s"), "window: 10s is not allowed"},
+		{churnOf("- {name: a, run: sh}", "--duration=1m"), "duration: 1m0s is not allowed"},
 		{churnOf("[]", "--event=quake"), "event: quake is not allowed"},
-		{churnOf("- {name: a, "+do+"}", `--arms=[{"name":"a"}]`, "--modes=c"), "modes: c is not allowed"},
+		{churnOf("- {name: a, run: sh}", `--arms=[{"name":"a"}]`, "--modes=c"), "modes: c is not allowed"},
 	} {
 		_, _, err := row.in.load()
 		require.ErrorContains(t, err, row.want)

@@ -249,7 +249,8 @@ func setObject(at string, node *yaml.Node, to any) error {
 		if value.Kind == yaml.ScalarNode && value.Tag == "!!null" {
 			continue
 		}
-		if err := checkTexts("."+key.Value, value); err != nil {
+		object := value.Kind == yaml.MappingNode && fields[key.Value].structured() // which checks its own texts
+		if err := checkTexts("."+key.Value, value); err != nil && !object {
 			return within(at, err)
 		}
 		if err := f.entry("", key, value); err != nil {
