@@ -74,6 +74,6 @@ func TestChurn(t *testing.T) {
 	assert.Equal(t, []string{"http://w:1"}, first.Opened, "of workers that the event does not hit")
 	assert.Equal(t, "it was stopped", r.Unfinished)
 	assert.Regexp(t, `observed for \d s only`, r.Instances[1].Error)
-	assert.Regexp(t, `\| only \| 1 \| \d+\.0 \| \d+ http_5xx \| over, 1 over \| .* \| opened in 1 of 1 http://w:1 \|`, p.out.String())
+	assert.Regexp(t, `\| only \| 1 \| \d+\.0 \| http_5xx:\d+ \| over, 1 over \| .* \| opened, of 1: http://w:1:1 \|`, p.out.String())
 	assert.Contains(t, p.log.String(), "loadgen: unfinished after 2 events")
 }

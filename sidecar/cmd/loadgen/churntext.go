@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -70,32 +68,28 @@ func limitWords(r *churn.Report) (text string) {
 
 // breakerWords says whether breakers of workers opened that the event did not hit.
 func breakerWords(r *churn.Report, arm, event string) string {
-	reported, opened, workers := 0, 0, map[string]bool{}
+	reported, opened := 0, map[string]int{}
 	for _, n := range r.Instances {
-		if n.Arm != arm || n.Event != event || n.Opened == nil {
+		if n.Arm != arm || n.Event != event || n.Error != "" || n.Opened == nil {
 			continue
 		}
 		reported++
-		if len(n.Opened) > 0 {
-			opened++
-		}
 		for _, worker := range n.Opened {
-			workers[worker] = true
+			opened[api.Printable(worker)]++
 		}
 	}
-	if reported == 0 {
+	switch {
+	case reported == 0:
 		return "not reported"
+	case len(opened) == 0:
+		return fmt.Sprintf("none opened in %d", reported)
 	}
-	return strings.TrimSpace(fmt.Sprintf("opened in %d of %d %s", opened, reported,
-		api.Printable(strings.Join(slices.Sorted(maps.Keys(workers)), ", "))))
+	return fmt.Sprintf("opened, of %d: %s", reported, strings.Trim(fmt.Sprint(opened), "map[]"))
 }
 
+// errorWords returns the numbers of errors by their classes, which the format sorts.
 func errorWords(errors map[api.ErrorClass]int) string {
-	var all []string
-	for _, class := range slices.Sorted(maps.Keys(errors)) {
-		all = append(all, fmt.Sprintf("%d %s", errors[class], class))
-	}
-	return cmp.Or(strings.Join(all, ", "), "none")
+	return cmp.Or(strings.Trim(fmt.Sprint(errors), "map[]"), "none")
 }
 
 // medianWords returns a median in seconds with its interval.
