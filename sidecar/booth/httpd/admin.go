@@ -284,7 +284,8 @@ func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) (int, any, e
 	return http.StatusOK, s.state(), err
 }
 
-// removeWorker removes a worker for a duration of virtual time. The id any is that of the first. An unknown id gives a [problem] with status 404.
+// removeWorker removes a worker for a duration of virtual time. The id any is that of the first. An unknown id gives a
+// [problem] with status 404.
 func (s *Server) removeWorker(id string, duration time.Duration) error {
 	workers := s.snapshot().Workers
 	index := slices.IndexFunc(workers, func(w sim.WorkerStats) bool { return decimal(w.ID) == id || id == "any" })

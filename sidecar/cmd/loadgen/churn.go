@@ -141,7 +141,7 @@ func (c *churner) blocks(ctx context.Context, lease *lane.Lease) (all []churn.In
 			observed, event, err := c.instance(ctx, lease, pairs[i])
 			if event != nil {
 				all, c.report.Instances = append(all, observed), append(c.report.Instances, *event)
-				c.tell(pairs[i], observed, event)
+				c.logEvent(pairs[i], observed, event)
 			}
 			if err != nil {
 				return all, err
@@ -201,8 +201,8 @@ func (c *churner) instance(ctx context.Context, lease *lane.Lease, p pairing) (
 	return observed, event, cmp.Or(err, pauseFor(ctx, p.event.Settle, nil))
 }
 
-// tell logs an event that has happened.
-func (c *churner) tell(p pairing, observed churn.Instance, e *churn.Event) {
+// logEvent logs an event that has happened.
+func (c *churner) logEvent(p pairing, observed churn.Instance, e *churn.Event) {
 	r := churn.Measure([]churn.Instance{observed}, c.report.Windows)[0]
 	c.log.Info(fmt.Sprintf("event %d of %d: %s under %s", len(c.report.Instances),
 		c.report.Blocks*len(c.report.Arms)*len(c.report.Events), r.Event, r.Arm), "block", p.block+1, "turns", r.Turns,
@@ -226,8 +226,8 @@ func (c *churner) act(ctx context.Context, a cluster.Action, arm cluster.Arm) er
 // breakerState is the state of a worker's circuit breaker on a router's metrics page: 0 closed, 1 open, 2 half open.
 var breakerState = regexp.MustCompile(`(?m)^\w+_cb_state\{.*worker="([^"]*)".*\} +(\d)`)
 
-// breakers reads the routers' metrics until ctx ends. It returns the workers whose circuit breaker was open, without the
-// one that the event hits; nil where no page has such states.
+// breakers reads the routers' metrics until ctx ends. It returns the workers whose circuit breaker was open, without
+// the one that the event hits; nil where no page has such states.
 func (c *churner) breakers(ctx context.Context, p pairing) (opened []string) {
 	at, _ := c.conf.At(p.arm)
 	client, err := pagesClient(at, p.arm.URL)

@@ -43,8 +43,8 @@ func churnText(r *churn.Report) string {
 			fmt.Fprintf(&b, "\n- block %d, %s, %s: %s%s\n", n.Block+1, n.Arm, n.Event, n.Error, n.Undo)
 		}
 	}
-	return b.String() + "\nTimes are medians with the interval between two of the measured ones, and its confidence; \"over\" " +
-		"is not as before by the end. Means have intervals of 95 %. Each interval holds for itself.\n"
+	return b.String() + "\nTimes are medians with the interval between two of the measured ones, and its confidence; " +
+		"\"over\" is not as before by the end. Means have intervals of 95 %. Each interval holds for itself.\n"
 }
 
 // limitWords says up to what windows counted as before.
@@ -59,8 +59,8 @@ func limitWords(r *churn.Report) (text string) {
 			}
 		}
 		if n > 0 {
-			text += fmt.Sprintf("\nUnder %s, as before is a TTFT p95 up to %.0f %% higher and a hit rate up to %.0f %% lower, on "+
-				"average: 10 %%, or what windows before the events scatter.\n", arm, 100*(ttft/n-1), 100*(1-rate/n))
+			text += fmt.Sprintf("\nUnder %s, as before is a TTFT p95 up to %.0f %% higher and a hit rate up to %.0f %% lower, "+
+				"on average: 10 %%, or what windows before the events scatter.\n", arm, 100*(ttft/n-1), 100*(1-rate/n))
 		}
 	}
 	return text

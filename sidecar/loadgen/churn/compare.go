@@ -34,8 +34,8 @@ type Event struct {
 	Action float64   `json:"action"` // seconds that it took
 	Error  string    `json:"error,omitempty"`
 	Undo   string    `json:"undo_error,omitempty"`
-	// Opened are the workers whose circuit breaker was open by the router's metrics at some moment after the event, without
-	// those that the event hits; nil: no router reports it.
+	// Opened are the workers whose circuit breaker was open by the router's metrics at some moment after the event,
+	// without the one that the event hits; nil: no router reports it.
 	Opened []string `json:"breakers_opened"`
 }
 

@@ -203,7 +203,8 @@ func stop(p *process.Process) {
 	p.Stop(ctx)
 }
 
-// Control serves POST /<part>/kill and POST /<part>/start for journeys and events. The latter answers when the part serves.
+// Control serves POST /<part>/kill and POST /<part>/start for journeys and events. The latter answers when the part
+// serves.
 func Control(t *testing.T, parts map[string]*Part) string {
 	t.Helper()
 	mux := http.NewServeMux()
