@@ -2,6 +2,7 @@ package churn
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -198,4 +199,38 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, 7, b.Instances)
 	assert.InDelta(t, 300./7, b.Failed, 1e-9)
 	assert.Equal(t, map[api.ErrorClass]int{api.ErrorConnect: 300}, b.Errors)
+}
+
+// Without an effect, chance keeps a figure from being as before in at most 5 % of the instances.
+func TestChanceAlone(t *testing.T) {
+	const trials, blocks = 40, 6
+	w, late := Windows{Before: 60, Window: 10}, map[string]int{}
+	for trial := range trials {
+		draw := rand.New(rand.NewPCG(uint64(trial), 7))
+		var all []Instance
+		for block := range blocks {
+			n := Instance{Block: block, Arm: "a", Event: "nothing", Seconds: 120}
+			for i := -120; i < 240; i++ {
+				cached := 80
+				if draw.Float64() < .3 {
+					cached = 10
+				}
+				n.Turns = append(n.Turns, turn((float64(i)+draw.Float64())/2, .2*math.Exp(.5*draw.NormFloat64()), cached))
+			}
+			all = append(all, n)
+		}
+		for _, r := range Measure(all, w) {
+			if *r.TTFT.Recovery != (Recovery{}) {
+				late["TTFT"]++
+			}
+			if *r.HitRate.Recovery != (Recovery{}) {
+				late["hit rate"]++
+			}
+		}
+	}
+	const n = trials * blocks
+	allowed := n * (.05 + 3*math.Sqrt(.05*.95/n))
+	t.Logf("of %d instances: %v", n, late)
+	assert.Less(t, float64(late["TTFT"]), allowed)
+	assert.Less(t, float64(late["hit rate"]), allowed)
 }
