@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -31,13 +30,13 @@ import (
 
 const (
 	churnWindow = 5.  // seconds
-	churnBefore = 30. // seconds
-	churnAfter  = 80. // seconds
+	churnBefore = 25. // seconds
+	churnAfter  = 70. // seconds
 	// downFor is the time after which a killed engine is started again.
 	downFor = 15 * time.Second
 )
 
-// engine starts one simulated engine in a process of its own. Its cache holds about a third of the conversations.
+// engine starts one simulated engine in a process of its own. Two of three hold all conversations.
 func engine(t *testing.T, bin string) *boothtest.Part {
 	t.Helper()
 	port := boothtest.FreePort(t, 9700)
@@ -46,7 +45,7 @@ func engine(t *testing.T, bin string) *boothtest.Part {
 		Command: process.Command{
 			Name: "an engine", Path: filepath.Join(bin, "booth"), Log: boothtest.Log(t, fmt.Sprintf("engine-%d", port)),
 			Args: []string{
-				"cluster", "--workers-only", "--engine=vllm", "--workers=1", "--kv-blocks=360", "--speculation=off", "--port=0",
+				"cluster", "--workers-only", "--engine=vllm", "--workers=1", "--kv-blocks=600", "--speculation=off", "--port=0",
 				fmt.Sprintf("--worker-port=%d", port), "--event-port=0", "--replay-port=0",
 			},
 		},
@@ -136,10 +135,10 @@ func sumBetween(all []reading, from, until time.Time) (c counts) {
 	return c
 }
 
-// back returns the beginning of the first window after an event from which on a figure of the engines is as before;
-// NaN where the last window is not.
+// back returns the beginning of the first window after an event from which on a figure of the engines is as before; the
+// end of the observation where the last window is not.
 func back(all []reading, event time.Time, asBefore func(counts) bool) float64 {
-	recovered := math.NaN()
+	recovered := churnAfter
 	for from := churnAfter - churnWindow; from >= 0; from -= churnWindow / 5 {
 		begins := event.Add(time.Duration(from * float64(time.Second)))
 		if !asBefore(sumBetween(all, begins, begins.Add(time.Duration(churnWindow*float64(time.Second))))) {
@@ -186,7 +185,7 @@ func TestChurnAgreesWithEngines(t *testing.T) {
 	file := filepath.Join(boothtest.Results(t), "churn.json")
 	c := exec.CommandContext(ctx, filepath.Join(bin, "loadgen"), append([]string{"churn"}, append(flags,
 		"--listen="+boothtest.AnyPort, "--data-dir="+t.TempDir(), "--seed=1", "--output="+file, "--events="+script,
-		"--blocks="+blocks, "--warm-up=15s", fmt.Sprintf("--before=%gs", churnBefore), fmt.Sprintf("--after=%gs", churnAfter),
+		"--blocks="+blocks, "--warm-up=10s", fmt.Sprintf("--before=%gs", churnBefore), fmt.Sprintf("--after=%gs", churnAfter),
 		fmt.Sprintf("--window=%gs", churnWindow), "--concurrency=12", "--opening-tokens=1500", "--turns-min=8",
 		"--turns-max=12")...)...)
 	c.Env = process.Environment()
@@ -212,17 +211,19 @@ func agreesWithEngines(t *testing.T, all []reading, report *churn.Report) {
 		before := sumBetween(all, n.At.Add(-time.Duration(churnBefore*float64(time.Second))), n.At)
 		rate, wait := before.cached/before.prompt, before.ttft/before.turns
 		require.NotNil(t, n.HitRate.Recovery)
-		hit := back(all, n.At, func(c counts) bool { return c.cached/c.prompt >= *n.HitRate.Limit })
-		ttft := back(all, n.At, func(c counts) bool { return c.ttft/c.turns <= 1.1*wait })
-		figure.Report(t, "%s, block %d: hit rate %.3f before, by the engines %.3f; as before (%.3f) after %+v, by the "+
-			"engines %.0f s; TTFT p95 %+v, mean by the engines %.0f s; %d of %d turns failed %v; breakers of others %v",
-			n.Arm, n.Block+1, *n.HitRate.Before, rate, *n.HitRate.Limit, *n.HitRate.Recovery, hit, n.TTFT.Recovery, ttft,
-			n.Failed, n.Turns, n.Errors, n.Opened)
-		assert.InDelta(t, rate, *n.HitRate.Before, .03, "the hit rate before")
-		if n.HitRate.Recovery.Censored {
-			assert.True(t, math.IsNaN(hit) || hit > churnAfter-2*churnWindow, "not as before by the engines either")
-			continue
+		hit := func(margin float64) float64 {
+			return back(all, n.At, func(c counts) bool { return c.cached/c.prompt >= *n.HitRate.Limit+margin })
 		}
-		assert.InDelta(t, hit, n.HitRate.Recovery.Seconds, churnWindow, "the recovery of the hit rate")
+		ttft := back(all, n.At, func(c counts) bool { return c.ttft/c.turns <= wait**n.TTFT.Limit / *n.TTFT.Before })
+		figure.Report(t, "%s, block %d: hit rate %.3f before, by the engines %.3f; %.3f or more after %.0f s, by the engines "+
+			"after %.0f s (a point lower or higher: %.0f to %.0f s); TTFT p95 %.0f ms before, up to %.0f ms after %.0f s, mean "+
+			"by the engines after %.0f s; %.0f prompt tokens lost; %d of %d turns failed %v; breakers of others %v",
+			n.Arm, n.Block+1, *n.HitRate.Before, rate, *n.HitRate.Limit, n.HitRate.Recovery.Seconds, hit(0), hit(-.01),
+			hit(.01), 1000**n.TTFT.Before, 1000**n.TTFT.Limit, n.TTFT.Recovery.Seconds, ttft, *n.TokensLost, n.Failed, n.Turns,
+			n.Errors, n.Opened)
+		assert.InDelta(t, rate, *n.HitRate.Before, .03, "the hit rate before")
+		// Turns count when they are sent, and by the engines when they are scheduled.
+		assert.GreaterOrEqual(t, n.HitRate.Recovery.Seconds, hit(-.01)-churnWindow)
+		assert.LessOrEqual(t, n.HitRate.Recovery.Seconds, hit(.01)+churnWindow)
 	}
 }

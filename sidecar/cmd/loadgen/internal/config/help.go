@@ -72,7 +72,7 @@ Examples:
       also check whether the mode of a Dynamo on Kubernetes can be switched
 
 loadgen help COMMAND lists the additional flags of trial, sweep, capacity, compare,
-trace, shadow and check.
+trace, shadow, churn and check.
 loadgen help TOPIC lists all settings of a topic:
 `
 
