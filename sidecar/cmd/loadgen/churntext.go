@@ -101,7 +101,7 @@ func medianWords(m *churn.Median) string {
 		if v == nil {
 			return none
 		}
-		return fmt.Sprintf("%.3g s", *v)
+		return strings.Replace(fmt.Sprintf("%.3g s", *v), "-", "−", 1)
 	}
 	text := in(m.Value, "over")
 	if m.Instances > 1 {
