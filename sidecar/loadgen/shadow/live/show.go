@@ -59,7 +59,12 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		s.Measured.InflightSpread = actual.ShownSpread()
 		s.CacheError = new(signed(r))
 	}
-	s.Causes = causes(&f, actual.ShownSpread())
+	names := map[uint64]string{}
+	for _, w := range cluster.Workers {
+		names[workerNumber(w.ID)] = w.Name
+	}
+	s.Work = a.rules.work(now, names)
+	s.Causes = causes(&f, l.routing(cluster, actual.ShownSpread(), s.Work))
 	s.Withheld = withheld(f.Recent)
 	s.AchievedShare, _ = achievedShare(&f)
 	for _, p := range f.Policies[1:] {
