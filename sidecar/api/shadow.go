@@ -183,11 +183,11 @@ const (
 
 // ShadowWork says how the work of turns, whose worker and hits are known, is divided between the workers.
 type ShadowWork struct {
-	Workers []WorkerWork `json:"workers"`          // by name
-	Skew    float64      `json:"skew"`             // most uncached tokens of a worker ÷ mean of all workers
-	Hot     []HotPrefix  `json:"hot_prefixes"`     // beginnings that several conversations share, with many turns
-	Text    string       `json:"text,omitempty"`   // a sentence where a worker has much more work than the others
-	Remedy  string       `json:"remedy,omitempty"` // beside Text
+	Workers List[WorkerWork] `json:"workers"`          // by name
+	Skew    float64          `json:"skew"`             // most uncached tokens of a worker ÷ mean of all workers
+	Hot     List[HotPrefix]  `json:"hot_prefixes"`     // beginnings that several conversations share, with many turns
+	Text    string           `json:"text,omitempty"`   // a sentence where a worker has much more work than the others
+	Remedy  string           `json:"remedy,omitempty"` // beside Text
 }
 
 // WorkerWork is the work of one worker.

@@ -77,9 +77,10 @@ const (
 
 // why returns why the router did not send prompts where their beginning was, as far as it is known, and what to do.
 func (r *routing) why() (reason api.HitReason, remedy string) {
-	miss, looks := r.outcomes["miss"]
+	_, missed := r.outcomes["miss"]
+	_, without := r.outcomes["index_unavailable"]
 	switch {
-	case looks && miss > 1-emptyIndex || r.predicted != nil && *r.predicted < emptyIndex:
+	case (missed || without) && r.outcomes["hit"] < emptyIndex || r.predicted != nil && *r.predicted < emptyIndex:
 		return api.ReasonEmptyIndex, "the router's index does not have the blocks of the engines: see whether it receives " +
 			"their KV events, and has their block size, hash seed and tokenizer; loadgen probe-router tests it"
 	case r.outcomes["missing_tokens"] >= noTokens:
@@ -97,14 +98,18 @@ func (r *routing) why() (reason api.HitReason, remedy string) {
 // of the load, about half of the chosen workers would have been less busy than those with the blocks.
 const spills = 2. / 3
 
+// countedSpills is the share of the tokens on other workers that a router's own count of spilled requests must reach to
+// explain them.
+const countedSpills = .5
+
 // misplaced returns the cause of tokens that were cached, but not on the chosen worker.
 func misplaced(c *shadow.Causes, r *routing) (h api.HitCause) {
-	spilled := ratio(c.Spilled, c.Elsewhere+c.Spilled)
+	spilled, share := ratio(c.Spilled, c.Elsewhere+c.Spilled), ratio(c.Elsewhere+c.Spilled, c.PromptTokens)
 	h.Kind = api.CauseElsewhere
 	h.Text = fmt.Sprintf("had been computed, but on other workers; %.0f %% of these while all of them were busier than "+
 		"the chosen one", 100*spilled)
 	h.Reason, h.Remedy = r.why()
-	if spilled >= spills && h.Reason == "" {
+	if h.Reason == "" && (spilled >= spills || r.outcomes["spill"] >= countedSpills*share) {
 		h.Kind, h.Remedy = api.CauseSpilled, "give the match more weight against the load, or add workers"
 		if r.spread != nil {
 			h.Text += fmt.Sprintf("; the busiest worker had %.1f more requests in flight than the idlest on average", *r.spread)

@@ -59,6 +59,10 @@ func TestReasonsOfMisplacedPrompts(t *testing.T) {
 			kind: api.CauseElsewhere, reason: api.ReasonEmptyIndex, text: "miss 98.0 %, hit 2.0 %",
 		},
 		{
+			name: "no index", causes: mostly, decisions: []api.RouterDecision{lookups("index_unavailable", 50)},
+			kind: api.CauseElsewhere, reason: api.ReasonEmptyIndex,
+		},
+		{
 			name: "Dynamo expects nothing", causes: mostly, predicted: new(.01), kind: api.CauseElsewhere,
 			reason: api.ReasonEmptyIndex, text: "expected to find 1.0 % on the workers",
 		},
@@ -66,6 +70,11 @@ func TestReasonsOfMisplacedPrompts(t *testing.T) {
 			name: "no token ids", causes: mostly, decisions: []api.RouterDecision{
 				prefix("prefix_hit", 80), prefix("missing_tokens", 20),
 			}, kind: api.CauseElsewhere, reason: api.ReasonNoTokens,
+		},
+		{
+			name: "spilled by the router's count", causes: mostly, decisions: []api.RouterDecision{
+				branch("tree_match", 65), branch("spill", 35),
+			}, kind: api.CauseSpilled,
 		},
 		{
 			name: "spilled", causes: spilled, decisions: []api.RouterDecision{branch("tree_match", 45), branch("spill", 55)},
