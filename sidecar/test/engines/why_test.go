@@ -243,7 +243,7 @@ func TestTTFTIsSplit(t *testing.T) {
 			_, client := boothtest.Loadgen(t, bin, "loadgen", "a-token-for-the-operators", "--start",
 				"--target-url="+sglang(t, policy, workers...), "--model="+model, "--cluster-metrics-urls="+pages,
 				"--preset=demo", "--openings=0", "--think-time=500ms", "--max-tokens=12", "--output-tokens-mean=0",
-				"--concurrency=2")
+				"--concurrency=1")
 			start := time.Now()
 			var s api.Shadow
 			wait.Within(t, 4*time.Minute, "the time is over", func() (any, bool) {

@@ -52,7 +52,7 @@ const TTFT_COLUMNS: Array<Column<TTFTPart>> = [
   { name: 'Where', cell: ({ text }) => sentence(text) },
 ];
 
-const ttftOf = (parts: TTFTPart[]) => parts.reduce((sum, { seconds }) => sum + seconds, 0);
+const ttftOf = (parts: TTFTPart[]) => milliseconds(parts.reduce((sum, { seconds }) => sum + seconds, 0));
 
 /** The interval between requests for the account, in milliseconds. */
 const SHADOW_EVERY = 2000;
@@ -150,7 +150,7 @@ function ShadowView({ shadow }: { shadow: Shadow }) {
       {shadow.ttft && (
         <DataTable
           label={`Where the TTFT of lane ${shadow.lane} goes`}
-          caption={`Parts of the mean TTFT of the last minute, ${milliseconds(ttftOf(shadow.ttft))}, by the engines’ own times.`}
+          caption={`Parts of the mean TTFT of the last minute, ${ttftOf(shadow.ttft)}, by the engines’ own times.`}
           className={styles.table}
           stacks
           columns={TTFT_COLUMNS}
