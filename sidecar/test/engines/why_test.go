@@ -232,8 +232,8 @@ func flawed(t *testing.T, bin string, f *flaw) load {
 	return load{client, part.URL()}
 }
 
-// The mean TTFT behind a router is the sum of what the router, the queue and the prefill take, within 10 %: the engines'
-// own times leave that little unexplained.
+// The mean TTFT behind a router is the sum of what the router, the queue and the prefill take, within 10 %: the times of
+// the engines leave that little unexplained.
 func TestTTFTIsSplit(t *testing.T) {
 	bin := boothtest.Programs(t)
 	workers := engines(t, bin)

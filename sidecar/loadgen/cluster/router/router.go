@@ -153,7 +153,8 @@ var All = []Router{
 			Running: "vllm_router_running_requests", Errors: "vllm_router_request_errors_total",
 			Latency: "vllm_router_generate_duration_seconds", UntilHeaders: true,
 			Decisions: []Decision{
-				{"vllm_router_policy_decisions_total", policyLabel}, {"vllm_router_prefix_routing_decisions_total", "outcome"},
+				{"vllm_router_policy_decisions_total", policyLabel},
+				{"vllm_router_prefix_routing_decisions_total", "outcome"},
 				{"vllm_router_kv_placement_lookups_total", "result"},
 			},
 		},

@@ -70,16 +70,16 @@ func prefixName(t *Turn) (name string) {
 	return name
 }
 
-// work says how the work of the turns that ended in the last 60 s is divided, or nil without such turns. names are those
-// of the workers by number.
-func (r *rules) work(now time.Time, names map[uint64]string) *api.ShadowWork {
+// work says how the work of the turns that ended in the last 60 s is divided between the workers that the cluster lists,
+// and others; nil without such turns.
+func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 	type prefix struct {
 		turns   int
 		workers map[uint64]int
 	}
 	prefixes, workers, turns := map[uint64]*prefix{}, map[uint64]*api.WorkerWork{}, 0
-	for id, name := range names {
-		workers[id] = &api.WorkerWork{Worker: name}
+	for i := range listed {
+		workers[workerNumber(listed[i].ID)] = &api.WorkerWork{Worker: listed[i].Name}
 	}
 	for i := range min(r.n, keptTurns) {
 		t := &r.turns[i]
