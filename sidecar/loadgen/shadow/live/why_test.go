@@ -128,7 +128,7 @@ func TestWorkNamesHotPrefix(t *testing.T) {
 		}
 		w := s.shadow().Work
 		require.NotNil(t, w)
-		assert.Equal(t, []api.HotPrefix{{
+		assert.Equal(t, api.List[api.HotPrefix]{{
 			Name: "You are a careful clerk who", Share: 80. / 81, Worker: "pod-0", WorkerShare: 60. / 80,
 		}}, w.Hot)
 		assert.Equal(t, 1000+60*900, w.Workers[0].UncachedTokens)
