@@ -93,7 +93,9 @@ type Config struct {
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
 	LevelGiven   bool `kong:"-"` // a source sets concurrency or rate
+	ByHand       bool `kong:"-"` // a person switches the modes, and no source says so
 	CheckCluster bool `kong:"-"` // of the command check alone: look at the cluster, too
+	CheckTarget  bool `kong:"-"` // of the command check alone: ask the server for an answer, too
 	Member       bool `kong:"-"` // of the command member alone: everything but access is the coordinator's
 }
 
