@@ -2990,7 +2990,7 @@ export interface components {
             turns_by_worker?: {
                 [key: string]: number;
             };
-            /** @description prompt tokens of these turns that each worker had to compute, as far as usage has them; absent: no turn reported them */
+            /** @description prompt tokens of these turns that each worker had to compute, as usage has them; absent: no turn reported them */
             uncached_by_worker?: {
                 [key: string]: number;
             };

@@ -236,7 +236,7 @@ func TestEveryTurnFails(t *testing.T) {
 func TestRunIsAborted(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
-	fails := http.HandlerFunc(refuse(http.StatusServiceUnavailable, "no workers"))
+	fails := refuse(http.StatusServiceUnavailable, "no workers")
 	p := newProgram(t, "--target-url="+server.URL, "--concurrency=2", "--start-rate=1000", "--target-rps=0",
 		"--duration=1h", "--abort-after=300ms")
 	p.serve(server.URL)

@@ -494,7 +494,8 @@ func TestTurnsByWorker(t *testing.T) {
 	}
 	text := markdownOf(t, OfSweep(s))
 	for _, row := range []string{
-		"| Arm | Turns by worker", "| Round-robin | a 19, b 21, c 5 | 1.40 | 2.25 |", "| KV-aware | a 30, b 0, c 0 | 3.00 | – |",
+		"| Arm | Turns by worker", "| Round-robin | a 19, b 21, c 5 | 1.40 | 2.25 |",
+		"| KV-aware | a 30, b 0, c 0 | 3.00 | – |",
 	} {
 		assert.Contains(t, text, row)
 	}

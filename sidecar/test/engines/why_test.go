@@ -158,8 +158,8 @@ type byHand struct {
 	busiest float64 // share of the turns at the worker with the most
 }
 
-// counted divides the prompt tokens of turns. Conversations share nothing: what was computed before is the latest earlier
-// prompt of the conversation with its answer, in whole blocks.
+// counted divides the prompt tokens of turns. Conversations share nothing: what was computed before is the latest
+// earlier prompt of the conversation with its answer, in whole blocks.
 func counted(turns []api.Turn) byHand {
 	slices.SortFunc(turns, func(a, b api.Turn) int { return a.Started.Compare(b.Started) })
 	type place struct{ conversation, worker string }
@@ -229,8 +229,8 @@ func flawed(t *testing.T, bin string, f *flaw) load {
 	return load{client, part.URL()}
 }
 
-// The mean TTFT behind a router is the sum of what the router, the queue and the prefill take, within 10 %: the times of
-// the engines leave that little unexplained.
+// The mean TTFT behind a router is the sum of what the router, the queue and the prefill take, within 10 %: the times
+// of the engines leave that little unexplained.
 func TestTTFTIsSplit(t *testing.T) {
 	bin := boothtest.Programs(t)
 	workers := engines(t, bin)

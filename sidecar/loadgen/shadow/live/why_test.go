@@ -55,7 +55,8 @@ func TestReasonsOfMisplacedPrompts(t *testing.T) {
 			router: "smg", sends: true, kind: api.CauseElsewhere,
 		},
 		{
-			name: "index without blocks", causes: spilled, decisions: []api.RouterDecision{lookups("miss", 98), lookups("hit", 2)},
+			name: "index without blocks", causes: spilled,
+			decisions: []api.RouterDecision{lookups("miss", 98), lookups("hit", 2)},
 			kind: api.CauseElsewhere, reason: api.ReasonEmptyIndex, text: "miss 98.0 %, hit 2.0 %",
 		},
 		{
@@ -82,7 +83,8 @@ func TestReasonsOfMisplacedPrompts(t *testing.T) {
 		},
 		{
 			name: "spilled from a hot prefix", causes: spilled, work: hotOne, kind: api.CauseSpilled,
-			reason: api.ReasonHotPrefix, text: "60.0 % of the turns begin with “You are …”, and 90.0 % of these went to worker w-2",
+			reason: api.ReasonHotPrefix,
+			text:   "60.0 % of the turns begin with “You are …”, and 90.0 % of these went to worker w-2",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

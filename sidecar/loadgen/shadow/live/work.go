@@ -70,8 +70,8 @@ func prefixName(t *Turn) (name string) {
 	return name
 }
 
-// work says how the work of the turns that ended in the last 60 s is divided between the workers that the cluster lists,
-// and others; nil without such turns.
+// work says how the work of the turns that ended in the last 60 s is divided between the workers that the cluster
+// lists, and others; nil without such turns.
 func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 	type prefix struct {
 		turns   int

@@ -59,8 +59,8 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	return c, commandOf(ctx), nil
 }
 
-// translate replaces flags that other programs have: -H and --header "NAME: VALUE" by those of the settings. It refuses a
-// key on the command line, which other users of the machine can see.
+// translate replaces flags that other programs have: -H and --header "NAME: VALUE" by those of the settings. It refuses
+// a key on the command line, which other users of the machine can see.
 func translate(args []string) ([]string, error) {
 	var all []string
 	for i := 0; i < len(args); i++ {
