@@ -248,8 +248,8 @@ func (r *Results) firstTokens() Section {
 	s := Section{
 		Title: "Where the time to first token goes", Text: []string{"Mean TTFT in ms, and its parts by the engines' own " +
 			"histograms: router, network and load generator (what was measured, less the engines' TTFT); waiting at the " +
-			"engine; prefill of the tokens that were not cached; and what the engines' TTFT has beyond these. An engine counts " +
-			"some of them at the end of a request, so that a part may be slightly negative."},
+			"engine; prefill of the tokens that were not cached; and what the engines' TTFT has beyond these. An engine " +
+			"counts some of them at the end of a request, so that a part may be slightly negative."},
 		Table: &Table{Head: []string{sentenceCase(r.side()), "Mean TTFT", "Router", "Queue", "Prefill", "Rest"}},
 	}
 	for i, name := range proof.ModeNames(modes) {

@@ -57,7 +57,7 @@ func TestReasonsOfMisplacedPrompts(t *testing.T) {
 		{
 			name: "index without blocks", causes: spilled,
 			decisions: []api.RouterDecision{lookups("miss", 98), lookups("hit", 2)},
-			kind: api.CauseElsewhere, reason: api.ReasonEmptyIndex, text: "miss 98.0 %, hit 2.0 %",
+			kind:      api.CauseElsewhere, reason: api.ReasonEmptyIndex, text: "miss 98.0 %, hit 2.0 %",
 		},
 		{
 			name: "no index", causes: mostly, decisions: []api.RouterDecision{lookups("index_unavailable", 50)},
