@@ -76,6 +76,14 @@ var quantities = located(slices.Concat(
 		{Path: "gpu_memory_bytes", Kind: Amount, column: "gpu_memory_bytes", max: maxMemory, optional: true},
 		{Path: "ttft_mean", column: "ttft_mean_ms", optional: true},
 		{Path: "achieved_share", Kind: Rate, column: "achieved_share", optional: true},
+		{Path: "gpus", Kind: Rate, column: "gpus", optional: true},
+		{Path: "gpu_power_watts", Kind: Amount, column: "gpu_power_watts", optional: true},
+		{Path: "joules_per_million_tokens", Kind: Amount, column: "joules_per_million_tokens", max: maxMemory, optional: true},
+		{Path: "joules_per_good_turn", Kind: Amount, column: "joules_per_good_turn", max: maxMemory, optional: true},
+		{Path: "dollars_per_million_tokens", Kind: Amount, column: "dollars_per_million_tokens", optional: true},
+		{Path: "dollars_per_good_turn", Kind: Amount, column: "dollars_per_good_turn", optional: true},
+		{Path: "tokens_per_second_per_gpu", Kind: Rate, column: "tokens_per_second_per_gpu", optional: true},
+		{Path: "tokens_per_second_per_user", Kind: Rate, column: "tokens_per_second_per_user", optional: true},
 	},
 ))
 

@@ -27,6 +27,7 @@ const (
 	maxSetting     = 1_000_000 // of a deployment's settings
 	maxSeconds     = 86_400    // of a latency: no turn takes longer than a day
 	maxMemory      = 1e15      // of a GPU, in bytes
+	maxPrice       = 1e4       // of an hour of a GPU, in dollars
 )
 
 // Kinds of a baseline.

@@ -20,6 +20,8 @@ type gpu struct {
 	host       string // the name that the exporter reports, or else the host of the metrics page
 	page       string // the host of the metrics page
 	uuid       string
+	joules     *float64 // counter since the driver was loaded
+	simulated  bool     // the driver version is that of a simulation
 }
 
 // gpus returns the GPUs of a reading in the order of their hosts, pods and indices. In MIG mode each instance replaces
@@ -47,6 +49,7 @@ func gpus(r reading) []gpu {
 				GPU:   api.GPU{Index: string(k.index), Instance: migInstance(l)},
 				model: string(l["modelName"]), pod: string(k.pod),
 				host: cmp.Or(string(l["Hostname"]), page), page: page, uuid: string(k.uuid),
+				simulated: l["DCGM_FI_DRIVER_VERSION"] == "simulated",
 			}
 			divided[k.device] = divided[k.device] || k.instance != ""
 		}
@@ -70,6 +73,12 @@ func gpus(r reading) []gpu {
 		if g := at(s); g.MemoryUsed != nil && g.MemoryTotal == nil {
 			g.MemoryTotal = new(*g.MemoryUsed + s.Value*mebibyte)
 		}
+	}
+	for _, s := range r.samples(gpuPower) {
+		at(s).PowerWatts = new(s.Value)
+	}
+	for _, s := range r.samples(gpuEnergy) {
+		at(s).joules = new(s.Value / 1000)
 	}
 	list := make([]gpu, 0, len(found))
 	for k, g := range found {
@@ -255,6 +264,27 @@ func shortList(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
 	}
 	return strings.Join(names, ", ")
+}
+
+// energies returns what the GPUs of the workers report of their energy, each GPU once. The power of an instance in MIG
+// mode is that of the whole GPU and is left out.
+func (ro *roster) energies() (all []api.GPUReading) {
+	listed := map[string]bool{}
+	for _, w := range ro.workers {
+		for _, g := range w.gpus {
+			one := api.GPUReading{ID: g.host + " " + g.Index + " " + g.uuid, Simulated: g.simulated}
+			if g.Instance == "" {
+				one.Watts, one.Joules = g.PowerWatts, g.joules
+			} else {
+				one.Divided = true
+			}
+			if !listed[one.ID] {
+				all = append(all, one)
+			}
+			listed[one.ID] = true
+		}
+	}
+	return all
 }
 
 // gpuModel returns the type of the first GPU that a worker uses, "" where none is known.

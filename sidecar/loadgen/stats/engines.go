@@ -25,8 +25,18 @@ func (e *EngineRecord) Add(t *api.EngineTotals) {
 	}
 }
 
-// Fill sets the figures of a row, and their 95 % intervals if the time is long enough for batches.
-func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
+// CostBasis returns what costs are derived from over the time of the record, without TPOT.
+func (e *EngineRecord) CostBasis(d api.Deployment) api.CostBasis {
+	if len(e.totals) == 0 {
+		return api.EngineTotals{}.CostBasis(api.EngineTotals{}, d)
+	}
+	return e.totals[len(e.totals)-1].CostBasis(e.totals[0], d)
+}
+
+// Fill sets the figures of a row, and their 95 % intervals if the time is long enough for batches. The costs need the
+// row's throughput and TPOT, and the deployment that it was measured on.
+func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool, d api.Deployment) {
+	e.fillCost(row, batched, d)
 	last := len(e.totals) - 1
 	if last < 1 {
 		return
@@ -41,7 +51,8 @@ func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
 	}
 	var parts [batches]api.EngineUse
 	for i := range parts {
-		parts[i] = e.totals[(i+1)*last/batches].Since(e.totals[i*last/batches])
+		from, to := e.batch(i)
+		parts[i] = to.Since(*from)
 	}
 	in := row.Intervals
 	acceptance := func(u api.EngineUse) *float64 { return u.AcceptanceRate }
@@ -54,10 +65,62 @@ func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool) {
 	in.AchievedShare = around(use.AchievedShare, math.Inf(1), parts, achieved)
 }
 
+// batch returns the totals at the beginning and at the end of a batch.
+func (e *EngineRecord) batch(i int) (from, to *api.EngineTotals) {
+	last := len(e.totals) - 1
+	return &e.totals[i*last/batches], &e.totals[(i+1)*last/batches]
+}
+
+// fillCost sets the costs of a row. Those per token have the interval of the throughput, if power is not among them;
+// the others have that of the ratios of the batches.
+func (e *EngineRecord) fillCost(row *api.BaselineRow, batched bool, d api.Deployment) {
+	b := e.CostBasis(d)
+	b.Tokens, b.TPOT = row.OutputTokensPerSecond, row.TPOT.P50
+	row.Cost = b.Cost()
+	in := row.Intervals
+	if in == nil {
+		return
+	}
+	in.TokensPerGPU = proportional(row.TokensPerGPU, row.OutputTokensPerSecond, in.OutputTokensPerSecond)
+	in.DollarsPerMillionTokens = inverse(row.DollarsPerMillionTokens, row.OutputTokensPerSecond, in.OutputTokensPerSecond)
+	in.TokensPerUser = inverse(row.TokensPerUser, row.TPOT.P50, in.TPOT.P50)
+	if !batched || len(e.totals) < 2 {
+		return
+	}
+	var parts [batches]api.Cost
+	for i := range parts {
+		from, to := e.batch(i)
+		parts[i] = to.CostBasis(*from, d).Cost()
+	}
+	watts := func(c api.Cost) *float64 { return c.GPUPowerWatts }
+	perToken := func(c api.Cost) *float64 { return c.JoulesPerMillionTokens }
+	perTurn := func(c api.Cost) *float64 { return c.JoulesPerGoodTurn }
+	pricePerTurn := func(c api.Cost) *float64 { return c.DollarsPerGoodTurn }
+	in.GPUPowerWatts = around(row.GPUPowerWatts, math.Inf(1), parts, watts)
+	in.JoulesPerMillionTokens = around(row.JoulesPerMillionTokens, math.Inf(1), parts, perToken)
+	in.JoulesPerGoodTurn = around(row.JoulesPerGoodTurn, math.Inf(1), parts, perTurn)
+	in.DollarsPerGoodTurn = around(row.DollarsPerGoodTurn, math.Inf(1), parts, pricePerTurn)
+}
+
+// proportional returns the interval of a value in proportion to another one, by that one's interval.
+func proportional(value, to *float64, interval *[2]float64) *[2]float64 {
+	if value == nil || interval == nil {
+		return nil
+	}
+	return &[2]float64{*value * interval[0] / *to, *value * interval[1] / *to}
+}
+
+// inverse returns the interval of a value in inverse proportion to another one, by that one's interval; nil where that
+// has 0 in it.
+func inverse(value, to *float64, interval *[2]float64) *[2]float64 {
+	if value == nil || interval == nil || !(interval[0] > 0) {
+		return nil
+	}
+	return &[2]float64{*value * *to / interval[1], *value * *to / interval[0]}
+}
+
 // around returns the interval of a figure from those of its batches; nil where a batch has none.
-func around(
-	value *float64, limit float64, parts [batches]api.EngineUse, figure func(api.EngineUse) *float64,
-) *[2]float64 {
+func around[T any](value *float64, limit float64, parts [batches]T, figure func(T) *float64) *[2]float64 {
 	var s shares
 	for i := range parts {
 		part := figure(parts[i])

@@ -21,7 +21,7 @@ func TestEngineRecord(t *testing.T) {
 		}
 		e.Add(nil)
 		row := api.BaselineRow{Intervals: &api.RowIntervals{}}
-		e.Fill(&row, true)
+		e.Fill(&row, true, api.Deployment{})
 		return row
 	}
 	row := fill(0, .5, .6, .7, .8)

@@ -533,7 +533,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",
 			refused.Field, refused.Value, refused.Allowed))
 	}
-	a.engines.Fill(&row, true)
+	a.engines.Fill(&row, true, a.sweep.doc.Sweep.Deployment)
 	if a.overloaded != "" {
 		row.AtLeast = []string{"latency_p50", "latency_p95", "ttft_p50", "ttft_p95"} // they grow for as long as it runs
 	}
