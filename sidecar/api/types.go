@@ -277,7 +277,7 @@ type LaneSnapshot struct {
 	// workers, or else UUIDs of GPUs, that also serve another lane, so that the lanes affect each other's figures; absent:
 	// none known
 	SharedWorkers []string `json:"shared_workers,omitempty"`
-	Cost          Cost     `json:"cost"` // over the last 60 s
+	Cost          Cost     `json:"cost,omitzero"` // over the last 60 s
 }
 
 // History is the course of a lane's figures over the last ten minutes, oldest first, one point a second. It is shorter

@@ -904,6 +904,10 @@ export interface components {
             /** @description values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95 */
             at_least?: string[];
             concurrency: number | string;
+            /** @description price of the GPUs per turn within every SLO, by `deployment.gpu_hour` */
+            dollars_per_good_turn?: number;
+            /** @description price of the GPUs per million output tokens, by `deployment.gpu_hour` */
+            dollars_per_million_tokens?: number;
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
             /** @description p95 of the time to first token that the server reports with its turns */
@@ -914,6 +918,10 @@ export interface components {
             errors?: components["schemas"]["RowErrors"];
             /** @description memory in use on a GPU, mean over the workers' GPUs and over time */
             gpu_memory_bytes?: number;
+            /** @description power draw of the workers' GPUs together, mean over time */
+            gpu_power_watts?: number;
+            /** @description GPUs of all workers */
+            gpus?: number;
             /** @description shares of the prompt tokens by what became of them, which files in CSV do not have; absent: not known */
             hit_causes?: {
                 [key: string]: number;
@@ -931,6 +939,10 @@ export interface components {
             /** @description absent: none is known */
             intervals?: components["schemas"]["RowIntervals"];
             itl: components["schemas"]["Percentiles"];
+            /** @description energy of the GPUs per turn within every SLO */
+            joules_per_good_turn?: number;
+            /** @description energy of the GPUs per million output tokens */
+            joules_per_million_tokens?: number;
             kv_hit_ratio?: number;
             /** @description delay of the load generator during the measurement (p95), if known */
             lag_seconds?: number;
@@ -944,6 +956,8 @@ export interface components {
             /** @description number of turns, if known */
             n?: number;
             output_tokens_per_second?: number;
+            /** @description the power is that of a simulated GPU */
+            power_simulated?: boolean;
             /** @description seconds, largest of any worker at any time */
             queue_largest?: number;
             /** @description seconds, smallest of the workers' largest queue times */
@@ -958,6 +972,10 @@ export interface components {
             /** @description length of the measurement, if known */
             seconds?: number;
             speculation: components["schemas"]["Speculation"];
+            /** @description output tokens per second / GPUs */
+            tokens_per_second_per_gpu?: number;
+            /** @description 1 / median TPOT: what a user sees while an answer is written */
+            tokens_per_second_per_user?: number;
             /** @description tokens per forward pass of the target model, by the engines' metrics; 1 without speculation */
             tokens_per_step?: number;
             tpot: components["schemas"]["Percentiles"];
@@ -1229,6 +1247,27 @@ export interface components {
             /** @description tokenizer that measured the texts; the target may count differently, so lengths are estimates */
             tokenizer?: string;
         };
+        /** @description What the output of a cluster takes, and what it yields on a GPU and for a user. Absent values are not known. No value comes from a data sheet. */
+        Cost: {
+            /** @description price of the GPUs per turn within every SLO, by `deployment.gpu_hour` */
+            dollars_per_good_turn?: number;
+            /** @description price of the GPUs per million output tokens, by `deployment.gpu_hour` */
+            dollars_per_million_tokens?: number;
+            /** @description power draw of the workers' GPUs together, mean over time */
+            gpu_power_watts?: number;
+            /** @description GPUs of all workers */
+            gpus?: number;
+            /** @description energy of the GPUs per turn within every SLO */
+            joules_per_good_turn?: number;
+            /** @description energy of the GPUs per million output tokens */
+            joules_per_million_tokens?: number;
+            /** @description the power is that of a simulated GPU */
+            power_simulated?: boolean;
+            /** @description output tokens per second / GPUs */
+            tokens_per_second_per_gpu?: number;
+            /** @description 1 / median TPOT: what a user sees while an answer is written */
+            tokens_per_second_per_user?: number;
+        };
         /** @description The level at which the second of two modes stops or begins to be better by TTFT p95. */
         Crossing: {
             /** @description no level is certain to be above the crossing: the interval ends at the highest level or beyond it */
@@ -1267,6 +1306,8 @@ export interface components {
             /** @description share for the KV cache, 0 to 1 */
             free_gpu_memory_fraction?: number;
             gpu?: string;
+            /** @description price of an hour of one GPU, in dollars */
+            gpu_hour?: number;
             /** @description absent: not known */
             kind?: components["schemas"]["TargetKind"];
             /** @description version */
@@ -1404,6 +1445,8 @@ export interface components {
             memory_total?: number;
             /** @description bytes */
             memory_used?: number;
+            /** @description power draw in watts; of an instance in MIG mode, that of its whole GPU */
+            power_watts?: number;
             /** @description 0 to 1 */
             utilisation?: number;
             /** @description present if the GPU is assigned to the worker by its pod */
@@ -1559,6 +1602,8 @@ export interface components {
         LaneSnapshot: {
             baseline: components["schemas"]["Comparison"];
             cluster: components["schemas"]["Cluster"];
+            /** @description over the last 60 s */
+            cost?: components["schemas"]["Cost"];
             kv: components["schemas"]["KV"];
             name: string;
             /** @description workers, or else UUIDs of GPUs, that also serve another lane, so that the lanes affect each other's figures; absent: none known */
@@ -1962,11 +2007,31 @@ export interface components {
                 number,
                 number
             ];
+            dollars_per_good_turn?: [
+                number,
+                number
+            ];
+            dollars_per_million_tokens?: [
+                number,
+                number
+            ];
             gpu_memory_bytes?: [
                 number,
                 number
             ];
+            gpu_power_watts?: [
+                number,
+                number
+            ];
             itl: components["schemas"]["PercentileIntervals"];
+            joules_per_good_turn?: [
+                number,
+                number
+            ];
+            joules_per_million_tokens?: [
+                number,
+                number
+            ];
             kv_hit_ratio?: [
                 number,
                 number
@@ -1977,6 +2042,14 @@ export interface components {
                 number
             ];
             requests_per_second?: [
+                number,
+                number
+            ];
+            tokens_per_second_per_gpu?: [
+                number,
+                number
+            ];
+            tokens_per_second_per_user?: [
                 number,
                 number
             ];
@@ -3739,6 +3812,7 @@ export type ConversationList = components['schemas']['ConversationList'];
 export type ConversationStatus = components['schemas']['ConversationStatus'];
 export type ConversationTurn = components['schemas']['ConversationTurn'];
 export type CorpusStatus = components['schemas']['CorpusStatus'];
+export type Cost = components['schemas']['Cost'];
 export type Crossing = components['schemas']['Crossing'];
 export type DecisionList = components['schemas']['DecisionList'];
 export type Deployment = components['schemas']['Deployment'];

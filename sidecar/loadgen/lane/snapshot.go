@@ -323,6 +323,8 @@ func (r *reading) gauges() stats.Gauges {
 	if r.state.Questioner == api.QuestionerModel {
 		asker = new(r.followup())
 	}
+	window := r.record.Report(r.now).Window
+	window.OutputTokensPerSecond = r.meter.Rate(r.now)
 	return stats.Gauges{
 		TargetConcurrency: r.state.Concurrency.Target.Conversations(), ActiveConversations: r.state.Concurrency.Actual,
 		InflightRequests: r.underway.Turns, AwaitingFirstToken: r.underway.Awaiting.N, Running: r.state.Running,
@@ -331,6 +333,6 @@ func (r *reading) gauges() stats.Gauges {
 		Mode:     r.state.InMode(),
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,
 		LostTurns: r.process.Store.LostTurns(), Followup: asker, Sweep: r.state.Sweep,
-		Drafting: r.cluster.Speculation,
+		Drafting: r.cluster.Speculation, Cost: r.cost(&window),
 	}
 }
