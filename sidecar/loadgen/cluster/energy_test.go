@@ -34,7 +34,9 @@ func TestEnergyOfPages(t *testing.T) {
 	page := func(watts, joules [2]float64) func(int) *string {
 		return func(int) *string { return new(powerPage("n1", watts, joules)) }
 	}
-	counts := func(second int, each float64) [2]float64 { return [2]float64{each * float64(second), each * float64(second)} }
+	counts := func(second int, each float64) [2]float64 {
+		return [2]float64{each * float64(second), each * float64(second)}
+	}
 	for name, row := range map[string]struct {
 		at   func(second int) *string
 		want any // watts of both together; nil: not known

@@ -247,7 +247,21 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 		start = "Undecided so far"
 	}
 	clauses := append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...)
-	return sentenceCase(fmt.Sprintf("%s %s: %s.", start, on, strings.Join(append(clauses, changeOfB), "; ")))
+	clauses = append(append(clauses, changeOfB), r.worseWords(t.Worse, b)...)
+	return sentenceCase(fmt.Sprintf("%s %s: %s.", start, on, strings.Join(clauses, "; ")))
+}
+
+// worseWords names the figures in which the better one of two arms is certainly worse, in clauses about b.
+func (r *Results) worseWords(worse []api.TrialDifference, b string) (all []string) {
+	margin := trimmed(100*value64(r.Sweep.Request.Smallest)) + " %"
+	if proof.Metric(*r.Sweep.Request.Primary).Share() {
+		margin = "5 %"
+	}
+	for i := range worse {
+		all = append(all, strings.Replace(changeOf(&worse[i], true), " is ", " of "+b+" is ", 1)+
+			", so that the better one is certainly worse by more than "+margin)
+	}
+	return all
 }
 
 // cachesWords says, as a clause, which question a trial asks: of caches that both arms share, or of cold ones. It is

@@ -518,6 +518,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		return r, out
 	}
 	r.Recording = a.recording(until)
+	r.Basis = a.engines.CostBasis(a.sweep.doc.Sweep.Deployment)
 	r.Short = a.sweep.trial() || a.overloaded != ""
 	if a.silent {
 		r.GiveUp()
