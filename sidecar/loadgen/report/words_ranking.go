@@ -223,14 +223,14 @@ func (r *Results) tradeWords() string {
 			if (p.Primary.Difference < 0) != m.LessIsBetter() {
 				winner, other = p.A, p.B
 			}
-			reason := "their answers differ"
+			reason := "and their answers differ"
 			switch {
 			case p.More == winner:
-				reason = "fails more turns"
+				reason = "and fails more turns"
 			case len(p.Worse) > 0 && !unlike(p.Guards):
-				reason = changeOf(&p.Worse[0], winner == p.B)
+				reason = "but its " + changeOf(&p.Worse[0], winner == p.B)
 			}
-			parts = append(parts, fmt.Sprintf("%s has a better %s than %s and %s", r.armName(winner), m.Name(),
+			parts = append(parts, fmt.Sprintf("%s has a better %s than %s %s", r.armName(winner), m.Name(),
 				r.armName(other), reason))
 		}
 	}
