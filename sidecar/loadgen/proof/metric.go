@@ -53,15 +53,6 @@ const Energy Metric = "joules_per_million_tokens"
 // difference of interest. The price of tokens is not among them, since it is inverse to the throughput.
 var Secondary = []Metric{Throughput, TPOT95, Energy}
 
-// costs maps the metrics that are costs to their figures.
-var costs = func() map[Metric]*api.Figure {
-	all := map[Metric]*api.Figure{}
-	for _, f := range api.Costs {
-		all[Metric(f.Key)] = f
-	}
-	return all
-}()
-
 // Metrics lists the metrics of every trial and every run, in the order of tables. [LaterTTFT95] is not included: only a
 // trial that is decided by it reports it.
 var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
@@ -75,16 +66,20 @@ var metrics = map[Metric]struct {
 	LaterTTFT95: {"TTFT p95 from turn 2 on", baseline.Time}, TPOT95: {"TPOT p95", baseline.Time},
 	Throughput: {"throughput", baseline.Rate}, HitRate: {"KV cache hit rate", baseline.Share},
 	Goodput: {"goodput", baseline.Share}, GoodRate: {"turns per second within the SLOs", baseline.Rate},
-	AnswerTokens:                 {"output tokens per answer", baseline.Rate},
-	StopShare:                    {"answers with finish reason stop", baseline.Share},
-	LengthShare:                  {"answers with finish reason length", baseline.Share},
-	Energy:                       {"energy per million tokens", baseline.Amount},
-	"joules_per_good_turn":       {"energy per turn within the SLOs", baseline.Amount},
-	"dollars_per_million_tokens": {"price per million tokens", baseline.Amount},
-	"dollars_per_good_turn":      {"price per turn within the SLOs", baseline.Amount},
-	"tokens_per_second_per_gpu":  {"tokens/s per GPU", baseline.Rate},
-	"tokens_per_second_per_user": {"tokens/s per user", baseline.Rate},
-	firstThird:                   {"", baseline.Share}, otherThirds: {"", baseline.Share}, afterEffect: {"", baseline.Share},
+	AnswerTokens: {"output tokens per answer", baseline.Rate},
+	StopShare:    {"answers with finish reason stop", baseline.Share},
+	LengthShare:  {"answers with finish reason length", baseline.Share},
+	firstThird:   {"", baseline.Share}, otherThirds: {"", baseline.Share}, afterEffect: {"", baseline.Share},
+}
+
+func init() {
+	for _, f := range api.Costs {
+		about := metrics[Metric(f.Key)]
+		if about.name, about.kind = f.InSentence(), baseline.Rate; f.Better == api.BetterLower {
+			about.kind = baseline.Amount
+		}
+		metrics[Metric(f.Key)] = about
+	}
 }
 
 // Name returns the metric's name in sentences.
@@ -117,7 +112,6 @@ type tally struct {
 	reported        float64            // successful turns whose output tokens the server reported
 	answerTokens    float64            // output tokens of these
 	finished        map[string]float64 // successful turns by finish reason; unknown ones are left out
-	basis           api.CostBasis      // of a whole span: its GPUs, their price and their power
 }
 
 // value returns a metric of the counted turns, NaN if it was not measured.
@@ -151,24 +145,16 @@ func (t *tally) value(m Metric) float64 {
 	case LengthShare:
 		return t.finishShare("length")
 	}
-	if f := costs[m]; f != nil {
-		return t.cost(f)
-	}
 	return math.NaN()
 }
 
-// cost returns a cost of the counted turns, NaN if it is not known.
-func (t *tally) cost(f *api.Figure) float64 {
-	b := t.basis
+// costs returns the costs of the counted turns.
+func (t *tally) costs(b api.CostBasis) api.Cost {
 	b.Tokens, b.GoodTurns = new(t.tokens/t.seconds), new(t.good/t.seconds)
 	if len(t.times[api.TimeTPOT]) > 0 {
 		b.TPOT = new(percentile(t.times[api.TimeTPOT], .5))
 	}
-	c := b.Cost()
-	if v := f.Cost(&c); v != nil {
-		return *v
-	}
-	return math.NaN()
+	return b.Cost()
 }
 
 // finishShare returns the share of a finish reason, NaN if none is known.

@@ -525,7 +525,6 @@ func (t *Trial) proceed() {
 // measured is what a recording says.
 func (r *Result) measured(p Plan) Measured {
 	whole, parts := r.cut(3, p.SLO)
-	whole.basis = r.Basis
 	m := Measured{
 		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.times[api.TimeTTFT], Failed: whole.waits},
 		TPOT:  decide.Sample{OK: whole.times[api.TimeTPOT], Failed: make([]float64, len(whole.waits))},
@@ -537,7 +536,13 @@ func (r *Result) measured(p Plan) Measured {
 	if p.Primary == LaterTTFT95 {
 		m.Later = decide.Sample{OK: whole.later, Failed: whole.laterWaits}
 	}
-	for _, metric := range slices.Concat([]Metric{Throughput, HitRate, Goodput}, Guards, slices.Collect(maps.Keys(costs))) {
+	costs := whole.costs(r.Basis)
+	for _, f := range api.Costs {
+		if v := f.Cost(&costs); v != nil {
+			m.Known[Metric(f.Key)] = *v
+		}
+	}
+	for _, metric := range append([]Metric{Throughput, HitRate, Goodput}, Guards...) {
 		if v := whole.value(metric); finite(v) {
 			m.Known[metric] = v
 		}

@@ -88,9 +88,6 @@ const simulatedPower = "The power is that of simulated GPUs: energies are no mea
 
 // costText says what the costs stand on.
 func (r *Results) costText(rows []api.BaselineRow) (text []string) {
-	has := func(is func(*api.BaselineRow) bool) bool {
-		return slices.ContainsFunc(rows, func(row api.BaselineRow) bool { return is(&row) })
-	}
 	stands := func(side *proof.Side) string {
 		of, price := "not known", "not known"
 		at := slices.IndexFunc(rows, func(row api.BaselineRow) bool { return row.InMode() == side.Mode && row.GPUs != nil })
@@ -110,10 +107,10 @@ func (r *Results) costText(rows []api.BaselineRow) (text []string) {
 		}
 	}
 	text = append(text, "Tokens per second and user are 1 / median TPOT.")
-	if !has(func(row *api.BaselineRow) bool { return row.JoulesPerMillionTokens != nil }) {
+	if !slices.ContainsFunc(rows, func(row api.BaselineRow) bool { return row.JoulesPerMillionTokens != nil }) {
 		text = append(text, "No power was read, so energies are not known.")
 	}
-	if has(func(row *api.BaselineRow) bool { return row.PowerSimulated }) {
+	if slices.ContainsFunc(rows, func(row api.BaselineRow) bool { return row.PowerSimulated }) {
 		text = append(text, simulatedPower)
 	}
 	return text
@@ -122,34 +119,27 @@ func (r *Results) costText(rows []api.BaselineRow) (text []string) {
 // pareto draws tokens per second and GPU against those per user over the levels. Where the GPUs of a side are not known,
 // it draws those of each cluster. It draws nothing if no side has two levels.
 func (r *Results) pareto(sides []proof.Side) []chart.Chart {
-	gpus, levels := true, 0
-	each := func(visit func(side int, row *api.BaselineRow)) {
-		for i := range sides {
-			for j := range sides[i].Rows {
-				if row := &sides[i].Rows[j]; row.OutputTokensPerSecond != nil && row.TokensPerUser != nil {
-					visit(i, row)
-				}
-			}
-		}
-	}
-	each(func(side int, row *api.BaselineRow) {
-		gpus = gpus && row.TokensPerGPU != nil
-	})
-	traces := make([]chart.Trace, len(sides))
 	title, unit := "Tokens/s per GPU against tokens/s per user", "tokens/s per GPU"
-	if !gpus {
+	unknown := func(row api.BaselineRow) bool { return row.GPUs == nil }
+	perCluster := slices.ContainsFunc(sides, func(s proof.Side) bool { return slices.ContainsFunc(s.Rows, unknown) })
+	if perCluster {
 		title, unit = "Tokens/s against tokens/s per user; the number of GPUs is not known", "tokens/s of the cluster"
 	}
-	each(func(side int, row *api.BaselineRow) {
-		y := row.OutputTokensPerSecond
-		if gpus {
-			y = row.TokensPerGPU
+	var traces []chart.Trace
+	levels := 0
+	for i := range sides {
+		one := chart.Trace{Name: sides[i].Name}
+		for _, row := range sides[i].Rows {
+			y := row.TokensPerGPU
+			if perCluster {
+				y = row.OutputTokensPerSecond
+			}
+			if y != nil && row.TokensPerUser != nil {
+				one.Spots = append(one.Spots, chart.Spot{X: *row.TokensPerUser, Y: *y, Label: row.Level.String()})
+			}
 		}
-		one := &traces[side]
-		one.Name = sides[side].Name
-		one.Spots = append(one.Spots, chart.Spot{X: *row.TokensPerUser, Y: *y, Label: row.Level.String()})
-		levels = max(levels, len(one.Spots))
-	})
+		traces, levels = append(traces, one), max(levels, len(one.Spots))
+	}
 	if levels < 2 {
 		return nil
 	}

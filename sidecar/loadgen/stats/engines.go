@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 )
 
 // EngineRecord holds the totals of a cluster's engines, once a second, for the figures of that time. The zero value is
@@ -71,8 +72,8 @@ func (e *EngineRecord) batch(i int) (from, to *api.EngineTotals) {
 	return &e.totals[i*last/batches], &e.totals[(i+1)*last/batches]
 }
 
-// fillCost sets the costs of a row. Those per token have the interval of the throughput, if power is not among them;
-// the others have that of the ratios of the batches.
+// fillCost sets the costs of a row. Their intervals are those of the ratios of the batches; where a cost follows from
+// the row's throughput or TPOT alone, its interval does, too.
 func (e *EngineRecord) fillCost(row *api.BaselineRow, batched bool, d api.Deployment) {
 	b := e.CostBasis(d)
 	b.Tokens, b.TPOT = row.OutputTokensPerSecond, row.TPOT.P50
@@ -81,42 +82,34 @@ func (e *EngineRecord) fillCost(row *api.BaselineRow, batched bool, d api.Deploy
 	if in == nil {
 		return
 	}
-	in.TokensPerGPU = proportional(row.TokensPerGPU, row.OutputTokensPerSecond, in.OutputTokensPerSecond)
-	in.DollarsPerMillionTokens = inverse(row.DollarsPerMillionTokens, row.OutputTokensPerSecond, in.OutputTokensPerSecond)
-	in.TokensPerUser = inverse(row.TokensPerUser, row.TPOT.P50, in.TPOT.P50)
-	if !batched || len(e.totals) < 2 {
-		return
+	if batched && len(e.totals) > 1 {
+		var parts [batches]api.Cost
+		for i := range parts {
+			from, to := e.batch(i)
+			parts[i] = to.CostBasis(*from, d).Cost()
+		}
+		in.GPUPowerWatts = around(row.GPUPowerWatts, math.Inf(1), parts, func(c api.Cost) *float64 { return c.GPUPowerWatts })
+		for _, f := range api.Costs {
+			q := baseline.QuantityOf(f.Key)
+			*q.IntervalIn(in) = around(*q.In(row), math.Inf(1), parts, func(c api.Cost) *float64 { return f.Cost(&c) })
+		}
 	}
-	var parts [batches]api.Cost
-	for i := range parts {
-		from, to := e.batch(i)
-		parts[i] = to.CostBasis(*from, d).Cost()
-	}
-	watts := func(c api.Cost) *float64 { return c.GPUPowerWatts }
-	perToken := func(c api.Cost) *float64 { return c.JoulesPerMillionTokens }
-	perTurn := func(c api.Cost) *float64 { return c.JoulesPerGoodTurn }
-	pricePerTurn := func(c api.Cost) *float64 { return c.DollarsPerGoodTurn }
-	in.GPUPowerWatts = around(row.GPUPowerWatts, math.Inf(1), parts, watts)
-	in.JoulesPerMillionTokens = around(row.JoulesPerMillionTokens, math.Inf(1), parts, perToken)
-	in.JoulesPerGoodTurn = around(row.JoulesPerGoodTurn, math.Inf(1), parts, perTurn)
-	in.DollarsPerGoodTurn = around(row.DollarsPerGoodTurn, math.Inf(1), parts, pricePerTurn)
+	tokens := row.OutputTokensPerSecond
+	in.TokensPerGPU = following(row.TokensPerGPU, tokens, in.OutputTokensPerSecond, false)
+	in.DollarsPerMillionTokens = following(row.DollarsPerMillionTokens, tokens, in.OutputTokensPerSecond, true)
+	in.TokensPerUser = following(row.TokensPerUser, row.TPOT.P50, in.TPOT.P50, true)
 }
 
-// proportional returns the interval of a value in proportion to another one, by that one's interval.
-func proportional(value, to *float64, interval *[2]float64) *[2]float64 {
-	if value == nil || interval == nil {
+// following returns the interval of a value that is in proportion to another one, or inverse to it, by that one's
+// interval; nil where there is none.
+func following(value, to *float64, interval *[2]float64, inverse bool) *[2]float64 {
+	switch {
+	case value == nil || interval == nil || !(interval[0] > 0):
 		return nil
+	case inverse:
+		return &[2]float64{*value * *to / interval[1], *value * *to / interval[0]}
 	}
 	return &[2]float64{*value * interval[0] / *to, *value * interval[1] / *to}
-}
-
-// inverse returns the interval of a value in inverse proportion to another one, by that one's interval; nil where that
-// has 0 in it.
-func inverse(value, to *float64, interval *[2]float64) *[2]float64 {
-	if value == nil || interval == nil || !(interval[0] > 0) {
-		return nil
-	}
-	return &[2]float64{*value * *to / interval[1], *value * *to / interval[0]}
 }
 
 // around returns the interval of a figure from those of its batches; nil where a batch has none.

@@ -43,7 +43,7 @@ func Pareto(title, unit, xName string, all ...Trace) Chart {
 			through = append(through, &at)
 			title := fmt.Sprintf("%s at %s: %s %s at %s", one.Name, s.Label, Number(s.Y), unit, Number(s.X))
 			c.Marks = append(c.Marks, mark{class, title, shape(class, at.X, at.Y)})
-			c.Labels = append(c.Labels, label{round(at.X + 2*markSize), round(at.Y - markSize), s.Label})
+			c.Labels = append(c.Labels, label{round(at.X + 2*markSize), round(at.Y + markSize*float64(4-5*(i%2))), s.Label})
 		}
 		path, _ := polyline(through)
 		c.Lines = append(c.Lines, line{Class: class, Path: path})
