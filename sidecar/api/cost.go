@@ -36,8 +36,8 @@ type CostBasis struct {
 	Simulated bool     // Watts are those of simulated GPUs
 }
 
-// Cost derives the costs. A cost per token or turn is not known where there is none of these. Tokens per second and user
-// are the reciprocal of the median TPOT, as in the pictures of InferenceMAX, which calls them interactivity.
+// Cost derives the costs. A cost per token or turn is not known where there is none of these. Tokens per second and
+// user are the reciprocal of the median TPOT, as in the pictures of InferenceMAX, which calls them interactivity.
 func (b CostBasis) Cost() Cost {
 	const million, hour = 1e6, 3600
 	over := func(a, b *float64, factor float64) *float64 {
@@ -97,8 +97,8 @@ type ServedTotals struct {
 	GoodTurns int64 // turns within every SLO
 }
 
-// CostBasis returns what costs are derived from since earlier totals, without TPOT. The GPUs are those that are read, or
-// else those of the deployment.
+// CostBasis returns what costs are derived from since earlier totals, without TPOT. The GPUs are those that are read,
+// or else those of the deployment.
 func (t EngineTotals) CostBasis(before EngineTotals, d Deployment) CostBasis {
 	b := CostBasis{GPUs: float64(d.GPUs()), GPUHour: d.GPUHour, Watts: t.Energy.Since(before.Energy)}
 	b.Simulated = b.Watts != nil && t.Energy.Simulated

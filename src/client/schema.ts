@@ -3380,6 +3380,8 @@ export interface components {
             others: components["schemas"]["TrialDifference"][];
             /** @description difference in the deciding metric */
             primary: components["schemas"]["TrialDifference"];
+            /** @description as those of the trial, of the better mode of the pair */
+            worse?: components["schemas"]["TrialDifference"][];
         };
         /** @description The place of a mode in a trial. */
         TrialPlace: {
@@ -3457,6 +3459,8 @@ export interface components {
                 number,
                 number
             ];
+            /** @description costs for the modes of `primary`; intervals of 95 % at the latest look */
+            costs?: components["schemas"]["TrialDifference"][];
             /** @description absent: not known yet */
             detectable?: components["schemas"]["TrialDetectable"];
             /** @description trial of two modes */
@@ -3478,6 +3482,8 @@ export interface components {
             overload?: components["schemas"]["TrialOverload"][];
             /** @description trial on pairs: pairs of spans */
             pairs?: number;
+            /** @description the power is that of simulated GPUs */
+            power_simulated?: boolean;
             /** @description difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up */
             primary?: components["schemas"]["TrialDifference"];
             /** @description absent: no earlier trials of these arms */
@@ -3495,10 +3501,12 @@ export interface components {
                 [key: string]: components["schemas"]["TrialVariance"];
             };
             /**
-             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes. overloaded: some mode does not keep up with the rate, so that latencies are not compared
+             * @description trade_off: one is better and fails more turns than the other, or is certainly worse in throughput, TPOT or energy by more than the smallest difference of interest, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes. overloaded: some mode does not keep up with the rate, so that latencies are not compared
              * @enum {string}
              */
             verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "b_fails_more" | "a_fails_more" | "failures_differ" | "no_difference" | "time_over" | "overloaded";
+            /** @description figures in which the better mode of `primary` is certainly worse by more than the smallest difference of interest */
+            worse?: components["schemas"]["TrialDifference"][];
         };
         /** @description The variance between the spans of an arm on the scale of differences, which is logarithmic for times and rates. */
         TrialVariance: {

@@ -23,7 +23,8 @@ var attributes = attributesOf(
 	"deployment.tensor_parallel", "deployment.speculation", "deployment.dynamo", "deployment.kubernetes",
 	"deployment.worker_image", "deployment.serving", "deployment.block_size", "deployment.max_batch_size",
 	"deployment.max_num_tokens", "deployment.chunked_prefill", "deployment.overlap_scheduler",
-	"deployment.kv_cache_dtype", "deployment.free_gpu_memory_fraction", "deployment.gpu_hour", "workload", "provenance.runs",
+	"deployment.kv_cache_dtype", "deployment.free_gpu_memory_fraction", "deployment.gpu_hour", "workload",
+	"provenance.runs",
 	"provenance.region", "provenance.interconnect", "provenance.services", "provenance.between_modes",
 )
 

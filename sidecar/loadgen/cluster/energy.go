@@ -15,9 +15,9 @@ const longestGap = 5 * time.Second
 //
 // The energy of a GPU is read from its counter, which also covers what happens between two readings. An exporter
 // updates all fields at its own interval, 30 s by default, so that the counter is extrapolated by the power gauge since
-// it last moved. Where there is no counter, or it was reset, the gauge is integrated by the trapezoidal rule. The energy
-// of a time is unknown if a GPU reports neither, comes or goes in it, or has no reading of its gauge for more than
-// [longestGap].
+// it last moved. Where there is no counter, or it was reset, the gauge is integrated by the trapezoidal rule. The
+// energy of a time is unknown if a GPU reports neither, comes or goes in it, or has no reading of its gauge for more
+// than [longestGap].
 type energyMeter struct {
 	gpus  map[string]*gpuMeter
 	total api.EnergyTotals

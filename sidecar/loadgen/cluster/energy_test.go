@@ -46,7 +46,9 @@ func TestEnergyOfPages(t *testing.T) {
 		"one GPU without":                 {page([2]float64{300, -1}, none), nil},
 		"a counter that never moves":      {page([2]float64{300, 250}, [2]float64{7, 9}), 550.},
 		"a counter without a power gauge": {func(s int) *string { return new(powerPage("n1", none, counts(s, 410))) }, nil},
-		"a counter, whatever the gauge":   {func(s int) *string { return new(powerPage("n1", [2]float64{0, 0}, counts(s, 410))) }, 738.},
+		"a counter, whatever the gauge": {func(s int) *string {
+			return new(powerPage("n1", [2]float64{0, 0}, counts(s, 410)))
+		}, 738.},
 		"a counter of 3 s": {func(s int) *string {
 			return new(powerPage("n1", [2]float64{410, 410}, counts(s/3*3, 410)))
 		}, 820.},

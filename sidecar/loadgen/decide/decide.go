@@ -178,9 +178,9 @@ type Decision struct {
 	// Guards are the comparisons of the guards, of every pair. Their intervals hold at 95 % for this look alone, since a
 	// guard prevents a verdict and favors no arm. Shown says that the difference certainly exceeds [GuardMargin].
 	Guards []Comparison `json:"guards"`
-	// Secondary are the comparisons of the secondary metrics, of every pair. Their intervals hold over all looks, metrics
-	// and pairs together (Bonferroni), with an error of their own as large as that of the first metric. Shown says that the
-	// difference certainly exceeds the margin.
+	// Secondary are the comparisons of the secondary metrics, of every pair. Their intervals hold over all looks,
+	// metrics and pairs together (Bonferroni), with an error of their own as large as that of the first metric. Shown
+	// says that the difference certainly exceeds the margin.
 	Secondary []Comparison `json:"secondary"`
 	// Others are the comparisons of the other metrics, of every pair. Their intervals hold for all of them together.
 	Others []Comparison `json:"others"`

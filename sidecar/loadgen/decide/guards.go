@@ -35,8 +35,8 @@ func (s *state) secondary() []Comparison {
 	})
 }
 
-// compareBy compares every pair of arms by metrics. critical returns the critical value of Student's t. Shown says that a
-// difference certainly exceeds the margin, as displayed.
+// compareBy compares every pair of arms by metrics. critical returns the critical value of Student's t. Shown says that
+// a difference certainly exceeds the margin, as displayed.
 func (s *state) compareBy(metrics []Metric, margin float64, critical func(Metric, float64) float64) (all []Comparison) {
 	arms := s.all()
 	for _, metric := range metrics {
@@ -65,8 +65,8 @@ func (s *state) compareBy(metrics []Metric, margin float64, critical func(Metric
 	return all
 }
 
-// Worse returns the comparisons of the secondary metrics in which the better arm of a comparison is certainly worse than
-// the other one, by more than the margin.
+// Worse returns the comparisons of the secondary metrics in which the better arm of a comparison is certainly worse
+// than the other one, by more than the margin.
 func (d *Decision) Worse(c *Comparison) (all []Comparison) {
 	winner, _, ok := c.Better()
 	for _, g := range among(d.Secondary, []int{c.A, c.B}) {

@@ -11,8 +11,8 @@ import (
 
 var secondary = []Metric{{Name: "throughput"}, {Name: "tpot", LessIsBetter: true}, {Name: "energy", LessIsBetter: true}}
 
-// secondaryBlocks draws blocks of two arms, of which B has a sooner first token, and differs by effects in the secondary
-// metrics. All of a run have some scatter in common.
+// secondaryBlocks draws blocks of two arms, of which B has a sooner first token, and differs by effects in the
+// secondary metrics. All of a run have some scatter in common.
 func secondaryBlocks(seed uint64, n int, noise float64, effects ...float64) (all []Block) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for k := range n {
@@ -64,8 +64,8 @@ func TestTradeOffOfSecondaryMetrics(t *testing.T) {
 	}
 }
 
-// TestErrorOfTradeOffs runs trials whose arms are equal in the secondary metrics, or differ by just the margin in all of
-// them, where the error is largest. At most 5 % may end as a trade-off, all looks and metrics together.
+// TestErrorOfTradeOffs runs trials whose arms are equal in the secondary metrics, or differ by just the margin in all
+// of them, where the error is largest. At most 5 % may end as a trade-off, all looks and metrics together.
 func TestErrorOfTradeOffs(t *testing.T) {
 	const trials = 800
 	margin := math.Log1p(.05)

@@ -49,8 +49,8 @@ var Guards = []Metric{AnswerTokens, StopShare, LengthShare}
 // Energy is the energy of the workers' GPUs per million output tokens.
 const Energy Metric = "joules_per_million_tokens"
 
-// Secondary lists the metrics in which an arm that is called better may not certainly be worse by more than the smallest
-// difference of interest. The price of tokens is not among them, since it is inverse to the throughput.
+// Secondary lists the metrics in which an arm that is called better may not certainly be worse by more than the
+// smallest difference of interest. The price of tokens is not among them, since it is inverse to the throughput.
 var Secondary = []Metric{Throughput, TPOT95, Energy}
 
 // Metrics lists the metrics of every trial and every run, in the order of tables. [LaterTTFT95] is not included: only a

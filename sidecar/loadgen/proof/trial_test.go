@@ -684,7 +684,9 @@ func TestLossElsewhereIsATradeOff(t *testing.T) {
 		want   Verdict
 		worse  []string
 	}{
-		"throughput":      {[]func(Span, *Result){little, watts(1000), tokens(.84)}, TradeOff, []string{"output_tokens_per_second", "joules_per_million_tokens"}},
+		"throughput": {[]func(Span, *Result){little, watts(1000), tokens(.84)}, TradeOff, []string{
+			"output_tokens_per_second", "joules_per_million_tokens",
+		}},
 		"energy":          {[]func(Span, *Result){little, watts(1200)}, TradeOff, []string{"joules_per_million_tokens"}},
 		"of no interest":  {[]func(Span, *Result){little, watts(1020), tokens(.99)}, BBetter, nil},
 		"no power":        {[]func(Span, *Result){little}, BBetter, nil},

@@ -116,8 +116,8 @@ func (r *Results) costText(rows []api.BaselineRow) (text []string) {
 	return text
 }
 
-// pareto draws tokens per second and GPU against those per user over the levels. Where the GPUs of a side are not known,
-// it draws those of each cluster. It draws nothing if no side has two levels.
+// pareto draws tokens per second and GPU against those per user over the levels. Where the GPUs of a side are not
+// known, it draws those of each cluster. It draws nothing if no side has two levels.
 func (r *Results) pareto(sides []proof.Side) []chart.Chart {
 	title, unit := "Tokens/s per GPU against tokens/s per user", "tokens/s per GPU"
 	unknown := func(row api.BaselineRow) bool { return row.GPUs == nil }
@@ -144,4 +144,22 @@ func (r *Results) pareto(sides []proof.Side) []chart.Chart {
 		return nil
 	}
 	return []chart.Chart{chart.Pareto(title, unit, "tokens/s per user, at the levels of load", traces...)}
+}
+
+// costWords lists the costs that are known, except tokens per second and user alone, which TPOT says.
+func costWords(c *api.Cost) string {
+	var all []string
+	row := api.BaselineRow{Cost: *c}
+	for _, q := range costQuantities {
+		if v := *q.In(&row); v != nil {
+			all = append(all, api.FigureOf(q.Name).InSentence()+" "+q.value(*v))
+		}
+	}
+	if c.PowerSimulated {
+		all = append(all, "of simulated power")
+	}
+	if len(all) < 2 {
+		return ""
+	}
+	return strings.Join(all, ", ")
 }

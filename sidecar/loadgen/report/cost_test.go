@@ -55,7 +55,8 @@ func TestCostsOfATrial(t *testing.T) {
 	s.Trial.Costs[1].A, s.Trial.Costs[1].B = .002, .001
 	s.Trial.PowerSimulated = true
 	text := markdownOf(t, OfSweep(s))
-	assert.Contains(t, text, "| Energy per million tokens | 1.50 MJ | 1.80 MJ | +20.0 % | +15.0 to +25.0 % | by this look alone |")
+	assert.Contains(t, text,
+		"| Energy per million tokens | 1.50 MJ | 1.80 MJ | +20.0 % | +15.0 to +25.0 % | by this look alone |")
 	assert.Contains(t, text, "| Price per turn within the SLOs | 0.00200 $ | 0.00100 $ |")
 	assert.Contains(t, text, simulatedPower)
 }

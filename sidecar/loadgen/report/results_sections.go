@@ -27,7 +27,8 @@ func (r *Results) sections() []Section {
 	for i := range r.Pairs {
 		all = append(all, r.pairSections(&r.Pairs[i])...)
 	}
-	return filled(append(all, r.sustained(), r.crossing(), r.summary(), r.costs(), r.workers(), r.hitCauses(), r.spans(), r.inputs()))
+	all = append(all, r.sustained(), r.crossing(), r.summary(), r.costs())
+	return filled(append(all, r.workers(), r.hitCauses(), r.spans(), r.inputs()))
 }
 
 // sameForAll reports whether a text is the same for all sides.

@@ -97,8 +97,8 @@ var (
 
 	descCosts = func() (all []*prometheus.Desc) {
 		for _, f := range api.Costs {
-			all = append(all, desc("loadgen_"+f.Metric, f.Help+" Over the last 60 s. Absent where it is not known. Simulated is "+
-				"whether power is that of simulated GPUs.", "simulated"))
+			all = append(all, desc("loadgen_"+f.Metric, f.Help+" Over the last 60 s. Absent where it is not known. The label "+
+				"says whether the power is that of simulated GPUs.", "simulated"))
 		}
 		return all
 	}()

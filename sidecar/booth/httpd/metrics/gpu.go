@@ -64,9 +64,9 @@ func (m *meter) utilization(now time.Duration, w sim.WorkerStats) float64 {
 }
 
 // idlePower and boardPower are the power draw in watts of a GPU without kernels, and of one that always runs some: the
-// limit that NVIDIA states for H100 and H200 as SXM modules, and a tenth of it. No power was recorded, so that the model
-// between them is an assumption: a straight line in the share of time with kernels. It shows where power appears, and
-// says nothing about the power of a real GPU.
+// limit that NVIDIA states for H100 and H200 as SXM modules, and a tenth of it. No power was recorded, so that the
+// model between them is an assumption: a straight line in the share of time with kernels. It shows where power appears,
+// and says nothing about the power of a real GPU.
 const (
 	idlePower  = 70.
 	boardPower = 700.

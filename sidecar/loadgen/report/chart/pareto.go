@@ -19,8 +19,8 @@ type Spot struct {
 	Label string // the level
 }
 
-// Pareto draws two quantities of which more is better against each other: a curve for each trace, with its levels at the
-// points. A curve that is above and to the right of another one is better at any trade between the two.
+// Pareto draws two quantities of which more is better against each other: a curve for each trace, with its levels at
+// the points. A curve that is above and to the right of another one is better at any trade between the two.
 func Pareto(title, unit, xName string, all ...Trace) Chart {
 	c := Chart{Title: title, Unit: unit, XName: xName}
 	var xs, ys []float64
