@@ -212,7 +212,7 @@ func (q *Quantity) ErrorIn(e *api.RowErrors) **float64 { return fieldAt[*float64
 
 // IntervalOf returns the interval of a row's value; nil where it has none.
 func (q *Quantity) IntervalOf(r *api.BaselineRow) *[2]float64 {
-	if r.Intervals == nil {
+	if r.Intervals == nil || q.interval == nil {
 		return nil
 	}
 	return *q.IntervalIn(r.Intervals)

@@ -55,31 +55,22 @@ func gpus(r reading) []gpu {
 		}
 		return found[k]
 	}
-	for _, s := range r.samples(gpuUtilization) {
-		at(s).Utilisation = new(s.Value / 100)
-	}
-	for _, s := range r.samples(gpuActive) {
-		if g := at(s); g.Utilisation == nil {
-			g.Utilisation = new(s.Value)
+	each := func(m metric, set func(*gpu, float64)) {
+		for _, s := range r.samples(m) {
+			set(at(s), s.Value)
 		}
 	}
-	for _, s := range r.samples(gpuUsed) {
-		at(s).MemoryUsed = new(s.Value * mebibyte)
-	}
-	for _, s := range r.samples(gpuTotal) {
-		at(s).MemoryTotal = new(s.Value * mebibyte)
-	}
-	for _, s := range r.samples(gpuFree) {
-		if g := at(s); g.MemoryUsed != nil && g.MemoryTotal == nil {
-			g.MemoryTotal = new(*g.MemoryUsed + s.Value*mebibyte)
+	each(gpuUtilization, func(g *gpu, v float64) { g.Utilisation = new(v / 100) })
+	each(gpuActive, func(g *gpu, v float64) { g.Utilisation = cmp.Or(g.Utilisation, &v) })
+	each(gpuUsed, func(g *gpu, v float64) { g.MemoryUsed = new(v * mebibyte) })
+	each(gpuTotal, func(g *gpu, v float64) { g.MemoryTotal = new(v * mebibyte) })
+	each(gpuFree, func(g *gpu, v float64) {
+		if g.MemoryUsed != nil && g.MemoryTotal == nil {
+			g.MemoryTotal = new(*g.MemoryUsed + v*mebibyte)
 		}
-	}
-	for _, s := range r.samples(gpuPower) {
-		at(s).PowerWatts = new(s.Value)
-	}
-	for _, s := range r.samples(gpuEnergy) {
-		at(s).joules = new(s.Value / 1000)
-	}
+	})
+	each(gpuPower, func(g *gpu, v float64) { g.PowerWatts = &v })
+	each(gpuEnergy, func(g *gpu, v float64) { g.joules = new(v / 1000) })
 	list := make([]gpu, 0, len(found))
 	for k, g := range found {
 		if k.instance != "" || !divided[k.device] {

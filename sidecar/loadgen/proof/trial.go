@@ -645,15 +645,12 @@ func (t *Trial) decide() {
 	} else {
 		s.Failures = t.failures(&d)
 	}
-	s.Others = t.differences(&d, d.Others, a, b)
-	s.Guards = guardsOf(d.Guards, a, b)
-	s.Costs = t.costs(a, b)
+	t.beside(&d, a, b)
 	primary := t.differences(&d, d.Primary, a, b)
 	if len(primary) == 0 {
 		return
 	}
 	s.Primary = &primary[0]
-	s.Worse = worse(&d, a, b)
 	if d.Looks[len(d.Looks)-1].Blocks < s.Blocks {
 		return // none was due
 	}
@@ -682,6 +679,15 @@ func (t *Trial) decide() {
 	} else {
 		s.AfterEffect = t.afterEffect(a, b)
 	}
+}
+
+// beside shows what is compared of two arms, B with A, beside the deciding metric.
+func (t *Trial) beside(d *decide.Decision, a, b int) {
+	s := &t.Shown
+	s.Others = t.differences(d, d.Others, a, b)
+	s.Guards = guardsOf(d.Guards, a, b)
+	s.Worse = worse(d, a, b)
+	s.Costs = t.costs(a, b)
 }
 
 // afterEffect returns how far the difference of B and A in the first third of what counts differs from that in the

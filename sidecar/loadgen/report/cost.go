@@ -7,9 +7,13 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report/chart"
 )
+
+// costColumns describes the columns of the costs: the GPUs, and the costs.
+var costColumns = append([]*quantity{{baseline.QuantityOf("gpus"), "", "GPUs", "", trimmed}}, costQuantities...)
 
 // costQuantities describes the costs, in the order of [proof.Costs].
 var costQuantities = func() (all []*quantity) {
@@ -56,13 +60,13 @@ func (r *Results) costs() Section {
 	for i := range sides {
 		rows = append(rows, sides[i].Rows...)
 	}
-	known := slices.DeleteFunc(slices.Clone(costQuantities), func(q *quantity) bool {
+	known := slices.DeleteFunc(slices.Clone(costColumns), func(q *quantity) bool {
 		return !slices.ContainsFunc(rows, func(row api.BaselineRow) bool { return *q.In(&row) != nil })
 	})
 	if len(known) == 0 {
 		return Section{}
 	}
-	s := Section{Title: costTitle, Text: r.costText(rows), Charts: r.pareto(sides), Table: &Table{
+	s := Section{Title: costTitle, Text: costText(rows), Charts: r.pareto(sides), Table: &Table{
 		Head: []string{sentenceCase(r.side()), r.levelHead()},
 	}}
 	for _, q := range known {
@@ -87,25 +91,7 @@ const costTitle = "What it costs"
 const simulatedPower = "The power is that of simulated GPUs: energies are no measurements."
 
 // costText says what the costs stand on.
-func (r *Results) costText(rows []api.BaselineRow) (text []string) {
-	stands := func(side *proof.Side) string {
-		of, price := "not known", "not known"
-		at := slices.IndexFunc(rows, func(row api.BaselineRow) bool { return row.InMode() == side.Mode && row.GPUs != nil })
-		if at >= 0 {
-			of = strings.TrimSpace(trimmed(*rows[at].GPUs) + " " + side.Deployment.GPU)
-		}
-		if v := side.Deployment.GPUHour; v > 0 {
-			price = trimmed(v) + " $"
-		}
-		return fmt.Sprintf("GPUs: %s; price of an hour of one GPU: %s.", of, price)
-	}
-	for i := range r.Sides {
-		if one := stands(&r.Sides[i]); !r.sameForAll(stands) {
-			text = append(text, r.Sides[i].Name+": "+one)
-		} else if i == 0 {
-			text = append(text, one)
-		}
-	}
+func costText(rows []api.BaselineRow) (text []string) {
 	text = append(text, "Tokens per second and user are 1 / median TPOT.")
 	if !slices.ContainsFunc(rows, func(row api.BaselineRow) bool { return row.JoulesPerMillionTokens != nil }) {
 		text = append(text, "No power was read, so energies are not known.")

@@ -39,7 +39,8 @@ func TestCostsOfASweep(t *testing.T) {
 		row.Intervals = &api.RowIntervals{JoulesPerMillionTokens: &[2]float64{1.4e6, 1.6e6}}
 	}
 	text := markdownOf(t, OfSweep(s))
-	assert.Contains(t, text, "GPUs: 6 H200; price of an hour of one GPU: 3.5 $.")
+	assert.Contains(t, text, "- **Price of a GPU-hour**: 3.5 $\n")
+	assert.Contains(t, text, "| KV-aware | 180 | 6 | 1.50 MJ (1.40 to 1.60) | 1.49 $ | 651.3 | 33.3 |")
 	assert.Contains(t, text, "1.50 MJ (1.40 to 1.60)")
 	assert.Contains(t, text, simulatedPower)
 	assert.NotContains(t, text, "No power was read")

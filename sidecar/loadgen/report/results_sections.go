@@ -65,6 +65,12 @@ var setupItems = []struct {
 	{"GPU", func(s *proof.Side) string { return s.Deployment.GPU }},
 	{"GPUs", func(s *proof.Side) string { return positive(s.Deployment.Workers * s.Deployment.TensorParallel) }},
 	{"Workers", func(s *proof.Side) string { return positive(s.Deployment.Workers) }},
+	{"Price of a GPU-hour", func(s *proof.Side) string {
+		if s.Deployment.GPUHour == 0 {
+			return ""
+		}
+		return trimmed(s.Deployment.GPUHour) + " $"
+	}},
 	{"Tensor parallelism", func(s *proof.Side) string { return positive(s.Deployment.TensorParallel) }},
 	{"Engine", func(s *proof.Side) string { return cmp.Or(engines[s.Deployment.Engine], s.Deployment.Engine) }},
 	{"Dynamo", func(s *proof.Side) string { return s.Deployment.Dynamo }},

@@ -99,8 +99,10 @@ func TestGPUMemoryAndLabels(t *testing.T) {
 	uuids := map[string]bool{}
 	for i := range p.Workers {
 		f := scrape(t, b.metrics.GPUs(i))
-		assert.Equal(t, []string{"DCGM_FI_DEV_FB_FREE", name, "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE",
-			"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"}, f.names())
+		assert.Equal(t, []string{
+			"DCGM_FI_DEV_FB_FREE", name, "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE",
+			"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+		}, f.names())
 		require.Len(t, f[name].GetMetric(), 4)
 		for _, m := range f[name].GetMetric() {
 			uuids[labels(m)["UUID"]] = true
