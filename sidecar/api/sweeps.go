@@ -506,6 +506,8 @@ type SweepSpan struct {
 	Workers    int              `json:"workers,omitempty"` // number of workers at the end of the span; absent: not known
 	// turns that each worker served, from the start of the span; absent: not known, or more than 64 workers
 	TurnsByWorker map[string]int `json:"turns_by_worker,omitempty"`
+	// prompt tokens of these turns that each worker had to compute, as far as usage has them; absent: no turn reported them
+	UncachedByWorker map[string]int `json:"uncached_by_worker,omitempty"`
 	// contradictions between the arm and the turns or the cluster's metrics, in words; absent: none
 	Doubts []string `json:"doubts,omitempty"`
 	// what went wrong in the switch before the span, such as a failed cold.http, or in its streams, and what held its

@@ -643,9 +643,12 @@ type Cluster struct {
 	Router      string         `json:"router,omitempty"` // router with these metrics, a value of target.router
 	// whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the
 	// metrics do not show how it chose
-	RoutesByKV    *bool   `json:"routes_by_kv,omitempty"`
-	Unread        Unread  `json:"unread,omitzero"`
-	UpdatedSecond float64 `json:"age_seconds"` // time since the last successful reading
+	RoutesByKV *bool `json:"routes_by_kv,omitempty"`
+	// how routers chose the workers of the last 60 s, by their own counters
+	Decisions     List[RouterDecision] `json:"router_decisions,omitempty"`
+	FirstToken    *FirstTokenParts     `json:"first_token,omitempty"` // of the last 60 s, by the engines' own times
+	Unread        Unread               `json:"unread,omitzero"`
+	UpdatedSecond float64              `json:"age_seconds"` // time since the last successful reading
 
 	// InflightOfWorkers is true if Inflight is the sum over the workers.
 	InflightOfWorkers bool `json:"-"`
@@ -664,6 +667,8 @@ type EngineTotals struct {
 	// Acceptance and TokensPerStep sum gauges of engines without these counters. GPUMemory sums the mean memory in use
 	// of a GPU, in bytes.
 	Acceptance, TokensPerStep, GPUMemory GaugeTotal
+
+	FirstToken FirstTokenTotals
 
 	Placement *PlacementTotals // nil if no shadow follows the turns
 
@@ -697,7 +702,8 @@ type EngineUse struct {
 	AchievedShare   *float64 `json:"achieved_share,omitempty"`
 	AchievedUnknown string   `json:"achieved_share_unknown,omitempty"` // why it is not known
 	// shares of the prompt tokens by what became of them; absent: not known
-	HitCauses map[HitCauseKind]float64 `json:"hit_causes,omitempty"`
+	HitCauses  map[HitCauseKind]float64 `json:"hit_causes,omitempty"`
+	FirstToken *FirstTokenParts         `json:"first_token,omitempty"`
 }
 
 // Since returns the figures of the time since earlier totals of the same cluster.
@@ -708,6 +714,7 @@ func (t EngineTotals) Since(before EngineTotals) EngineUse {
 	}
 	use.AchievedShare, use.AchievedUnknown = t.Placement.Since(before.Placement)
 	use.HitCauses = t.Placement.CausesSince(before.Placement)
+	use.FirstToken = t.FirstToken.Plus(before.FirstToken, -1).Means()
 	accepted := t.Accepted - before.Accepted
 	if drafted := t.Drafted - before.Drafted; drafted > 0 {
 		use.AcceptanceRate = new(min(1, accepted/drafted))
@@ -1088,7 +1095,9 @@ type BaselineRow struct {
 	AchievedShare *float64 `json:"achieved_share,omitempty"`
 	// shares of the prompt tokens by what became of them, which files in CSV do not have; absent: not known
 	HitCauses map[HitCauseKind]float64 `json:"hit_causes,omitempty"`
-	TTFTMean  *float64                 `json:"ttft_mean,omitempty"` // seconds
+	// times until the first token by the engines themselves, which files in CSV do not have; absent: not known
+	FirstToken *FirstTokenParts `json:"first_token,omitempty"`
+	TTFTMean   *float64         `json:"ttft_mean,omitempty"` // seconds
 	Cost
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // number of turns, if known

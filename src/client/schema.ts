@@ -916,6 +916,8 @@ export interface components {
             error_ratio?: number;
             /** @description largest own errors of the load generator, which `intervals` include */
             errors?: components["schemas"]["RowErrors"];
+            /** @description times until the first token by the engines themselves, which files in CSV do not have; absent: not known */
+            first_token?: components["schemas"]["FirstTokenParts"];
             /** @description memory in use on a GPU, mean over the workers' GPUs and over time */
             gpu_memory_bytes?: number;
             /** @description power draw of the workers' GPUs together, mean over time */
@@ -1057,6 +1059,8 @@ export interface components {
             cache_blocks?: number;
             /** @description trtllm, vllm, sglang */
             engine?: string;
+            /** @description of the last 60 s, by the engines' own times */
+            first_token?: components["schemas"]["FirstTokenParts"];
             gpu?: string;
             inflight?: number;
             inflight_max?: number;
@@ -1074,6 +1078,8 @@ export interface components {
             queued_router?: number;
             /** @description router with these metrics, a value of target.router */
             router?: string;
+            /** @description how routers chose the workers of the last 60 s, by their own counters */
+            router_decisions?: components["schemas"]["RouterDecision"][];
             /** @description whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the metrics do not show how it chose */
             routes_by_kv?: boolean;
             /** @description max / mean in-flight over the workers */
@@ -1409,6 +1415,15 @@ export interface components {
             /** @description hit rate that one unlimited cache for all requests of the trace would have, in their order */
             theoretical_hit_ratio?: number;
         };
+        /** @description Mean times of requests until their first token in seconds, by the engines' own histograms. An absent part is not reported. */
+        FirstTokenParts: {
+            /** @description from the arrival at the engine to the first token */
+            engine: number;
+            /** @description of these, from then to the first token */
+            prefill?: number;
+            /** @description of these, until the engine began the request */
+            queue?: number;
+        };
         /**
          * @description The reason why the built-in questioner asked a question in place of a model.
          *     - `empty`: an answer without a text
@@ -1544,6 +1559,7 @@ export interface components {
         /** @description What became of a part of the prompt tokens. */
         HitCause: {
             kind: components["schemas"]["HitCauseKind"];
+            reason?: components["schemas"]["HitReason"];
             remedy?: string;
             /** @description of the prompt tokens */
             share: number;
@@ -1564,10 +1580,30 @@ export interface components {
          * @enum {string}
          */
         HitCauseKind: "found" | "new" | "elsewhere" | "spilled" | "evicted" | "remainder" | "unexplained";
+        /**
+         * @description Why a router did not send prompts where their beginning was, as far as its counters and the settings show it.
+         *     - `policy_ignores_prompts`: its policy does not look at prompts
+         *     - `no_session_sent`: its policy goes by sessions, and requests do not name theirs
+         *     - `index_has_no_blocks`: its index of the engines' blocks does not have the prompts
+         *     - `no_token_ids`: it had no token ids to compare prompts by
+         *     - `hot_prefix`: one beginning has more turns than its worker can take
+         * @enum {string}
+         */
+        HitReason: "policy_ignores_prompts" | "no_session_sent" | "index_has_no_blocks" | "no_token_ids" | "hot_prefix";
         /** @description GPUs of a host that could not be matched to a worker. */
         HostGPUs: {
             gpus: components["schemas"]["GPU"][];
             host: string;
+        };
+        /** @description A beginning of prompts that many turns have. */
+        HotPrefix: {
+            /** @description first words of the text */
+            name: string;
+            /** @description of all turns */
+            share: number;
+            /** @description the worker with most of these turns, and its share of them */
+            worker: string;
+            worker_share: number;
         };
         /** @description The comparison of a live value with a baseline's. `percent` is relative to the baseline's value, and positive if live is better. */
         Improvement: {
@@ -1957,6 +1993,12 @@ export interface components {
              */
             recorded_at: string;
         };
+        /** @description An outcome of a router's choices of workers, by a counter of the router. */
+        RouterDecision: {
+            metric: string;
+            outcome: string;
+            requests: number;
+        };
         /** @description The state of one worker for a decision, including the load of the request. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`. Under kv the lowest cost wins. Other modes report the cost for comparison. */
         RoutingCandidate: {
             cost: number;
@@ -2139,8 +2181,12 @@ export interface components {
              */
             since?: string;
             source: components["schemas"]["ShadowSource"];
+            /** @description parts of the mean TTFT of the last 60 s, which add up to it; absent: no engine reports its own */
+            ttft?: components["schemas"]["TTFTPart"][];
             /** @description why the policies' figures are unreliable; absent: they are reliable */
             withheld?: string;
+            /** @description how the work of the last 60 s is divided between the workers; absent: no turn reported its worker and its hits */
+            work?: components["schemas"]["ShadowWork"];
             /** @description blocks in the cache of one worker */
             worker_blocks: number;
             workers: number;
@@ -2180,6 +2226,19 @@ export interface components {
          * @enum {string}
          */
         ShadowSource: "token_ids" | "text" | "none";
+        /** @description How the work of turns, whose worker and hits are known, is divided between the workers. */
+        ShadowWork: {
+            /** @description beginnings that several conversations share, with many turns */
+            hot_prefixes: components["schemas"]["HotPrefix"][];
+            /** @description beside Text */
+            remedy?: string;
+            /** @description most uncached tokens of a worker ÷ mean of all workers */
+            skew: number;
+            /** @description a sentence where a worker has much more work than the others */
+            text?: string;
+            /** @description by name */
+            workers: components["schemas"]["WorkerWork"][];
+        };
         /**
          * @description Names a kind of traffic.
          *     - `recorded`: the workload behind the recorded results
@@ -3004,6 +3063,10 @@ export interface components {
             turns_by_worker?: {
                 [key: string]: number;
             };
+            /** @description prompt tokens of these turns that each worker had to compute, as far as usage has them; absent: no turn reported them */
+            uncached_by_worker?: {
+                [key: string]: number;
+            };
             /** Format: date-time */
             until: string;
             /** @description what went wrong in the switch before the span, such as a failed cold.http, or in its streams, and what held its load down; absent: nothing */
@@ -3041,6 +3104,14 @@ export interface components {
             state: components["schemas"]["SweepState"];
             /** @description the findings so far, in sentences */
             words: string[];
+        };
+        /** @description A part of the mean time to first token. */
+        TTFTPart: {
+            /** @enum {string} */
+            name: "router" | "queue" | "prefill" | "rest";
+            seconds: number;
+            /** @description where the time passes */
+            text: string;
         };
         /** @description The server under load. */
         Target: {
@@ -3725,6 +3796,13 @@ export interface components {
             routed?: number;
             waiting?: number;
         };
+        /** @description The work of one worker. */
+        WorkerWork: {
+            turns: number;
+            /** @description prompt tokens that the worker had to compute */
+            uncached_tokens: number;
+            worker: string;
+        };
         /** @description A change of the workload's settings. Omitted fields do not change. */
         WorkloadPatch: {
             /** @description How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness). */
@@ -3834,6 +3912,7 @@ export type EventKind = components['schemas']['EventKind'];
 export type EventList = components['schemas']['EventList'];
 export type Feature = components['schemas']['Feature'];
 export type Fidelity = components['schemas']['Fidelity'];
+export type FirstTokenParts = components['schemas']['FirstTokenParts'];
 export type FollowupCause = components['schemas']['FollowupCause'];
 export type FollowupStatus = components['schemas']['FollowupStatus'];
 export type GPU = components['schemas']['GPU'];
@@ -3846,7 +3925,9 @@ export type History = components['schemas']['History'];
 export type HistoryPoint = components['schemas']['HistoryPoint'];
 export type HitCause = components['schemas']['HitCause'];
 export type HitCauseKind = components['schemas']['HitCauseKind'];
+export type HitReason = components['schemas']['HitReason'];
 export type HostGPUs = components['schemas']['HostGPUs'];
+export type HotPrefix = components['schemas']['HotPrefix'];
 export type Improvement = components['schemas']['Improvement'];
 export type KV = components['schemas']['KV'];
 export type LaneSnapshot = components['schemas']['LaneSnapshot'];
@@ -3882,6 +3963,7 @@ export type QuestionerKind = components['schemas']['QuestionerKind'];
 export type Ramp = components['schemas']['Ramp'];
 export type Range = components['schemas']['Range'];
 export type Replay = components['schemas']['Replay'];
+export type RouterDecision = components['schemas']['RouterDecision'];
 export type RoutingCandidate = components['schemas']['RoutingCandidate'];
 export type RoutingDecision = components['schemas']['RoutingDecision'];
 export type RowErrors = components['schemas']['RowErrors'];
@@ -3896,6 +3978,7 @@ export type ShadowChoices = components['schemas']['ShadowChoices'];
 export type ShadowFigures = components['schemas']['ShadowFigures'];
 export type ShadowPolicy = components['schemas']['ShadowPolicy'];
 export type ShadowSource = components['schemas']['ShadowSource'];
+export type ShadowWork = components['schemas']['ShadowWork'];
 export type ShapePreset = components['schemas']['ShapePreset'];
 export type Showcase = components['schemas']['Showcase'];
 export type ShowcaseRequest = components['schemas']['ShowcaseRequest'];
@@ -3951,6 +4034,7 @@ export type SweepRequest = components['schemas']['SweepRequest'];
 export type SweepSpan = components['schemas']['SweepSpan'];
 export type SweepState = components['schemas']['SweepState'];
 export type SweepSummary = components['schemas']['SweepSummary'];
+export type TTFTPart = components['schemas']['TTFTPart'];
 export type Target = components['schemas']['Target'];
 export type TargetID = components['schemas']['TargetID'];
 export type TargetKind = components['schemas']['TargetKind'];
@@ -3996,6 +4080,7 @@ export type Vendor = components['schemas']['Vendor'];
 export type Verdict = components['schemas']['Verdict'];
 export type Window = components['schemas']['Window'];
 export type Worker = components['schemas']['Worker'];
+export type WorkerWork = components['schemas']['WorkerWork'];
 export type WorkloadPatch = components['schemas']['WorkloadPatch'];
 export type WorkloadShape = components['schemas']['WorkloadShape'];
 export type ResponseProblem = components['responses']['Problem'];

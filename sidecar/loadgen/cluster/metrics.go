@@ -61,6 +61,13 @@ var (
 	queueSum   = engine("request_queue_time_seconds_sum", "sglang:queue_time_seconds_sum")
 	queueCount = engine("request_queue_time_seconds_count", "sglang:queue_time_seconds_count")
 
+	// Times of requests from their arrival at the engine, and of their prefill. vLLM counts the first at the first token,
+	// the others at the end of a request.
+	firstSum     = engine("time_to_first_token_seconds_sum", "sglang:time_to_first_token_seconds_sum")
+	firstCount   = engine("time_to_first_token_seconds_count", "sglang:time_to_first_token_seconds_count")
+	prefillSum   = metric{"vllm:request_prefill_time_seconds_sum"}
+	prefillCount = metric{"vllm:request_prefill_time_seconds_count"}
+
 	// Counts of tokens. vLLM up to 0.9 has gpu_ in the names.
 	prefixHits = metric{
 		"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total",
@@ -125,7 +132,8 @@ var (
 				frontendWorkers, workerRequests,
 				workerBlocks, blockTokens, cacheConfig,
 				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
-				processStart, countersCreate, otherRouters.requests, gpuEnergy,
+				processStart, countersCreate, otherRouters.requests, otherRouters.decisions, gpuEnergy,
+				firstSum, firstCount, prefillSum, prefillCount,
 			},
 		} {
 			for _, name := range slices.Concat(metrics...) {

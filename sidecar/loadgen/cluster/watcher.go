@@ -202,6 +202,7 @@ func (w *Watcher) total(now time.Time, found api.EngineTotals) *api.EngineTotals
 	t.Drafts += found.Drafts
 	t.Drafted += found.Drafted
 	t.Accepted += found.Accepted
+	t.FirstToken = t.FirstToken.Plus(found.FirstToken, 1)
 	addGauge(&t.Acceptance, found.Acceptance)
 	addGauge(&t.TokensPerStep, found.TokensPerStep)
 	addGauge(&t.GPUMemory, found.GPUMemory)

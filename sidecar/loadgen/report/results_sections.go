@@ -28,7 +28,7 @@ func (r *Results) sections() []Section {
 		all = append(all, r.pairSections(&r.Pairs[i])...)
 	}
 	all = append(all, r.sustained(), r.crossing(), r.summary(), r.costs())
-	return filled(append(all, r.workers(), r.hitCauses(), r.spans(), r.inputs()))
+	return filled(append(all, r.workers(), r.hitCauses(), r.firstTokens(), r.spans(), r.inputs()))
 }
 
 // sameForAll reports whether a text is the same for all sides.

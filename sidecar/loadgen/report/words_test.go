@@ -500,14 +500,17 @@ func TestWordsOfASweepOnTwoLanes(t *testing.T) {
 func TestTurnsByWorker(t *testing.T) {
 	s := swept(api.SweepTrial, 120)
 	s.Spans = []api.SweepSpan{
-		{Mode: roundRobin, TurnsByWorker: map[string]int{"a": 10, "b": 10}},
+		{
+			Mode: roundRobin, TurnsByWorker: map[string]int{"a": 10, "b": 10},
+			UncachedByWorker: map[string]int{"a": 300, "b": 100},
+		},
 		{Mode: roundRobin, TurnsByWorker: map[string]int{"a": 9, "b": 11, "c": 5}},
 		{Mode: kv, TurnsByWorker: map[string]int{"a": 30}},
 		{Mode: kv, TurnsByWorker: map[string]int{"d": 90}, Spoiled: "stopped"},
 	}
 	text := markdownOf(t, OfSweep(s))
 	for _, row := range []string{
-		"| Arm | Turns by worker", "| Round-robin | a 19, b 21, c 5 | 1.40 |", "| KV-aware | a 30, b 0, c 0 | 3.00 |",
+		"| Arm | Turns by worker", "| Round-robin | a 19, b 21, c 5 | 1.40 | 2.25 |", "| KV-aware | a 30, b 0, c 0 | 3.00 | – |",
 	} {
 		assert.Contains(t, text, row)
 	}
@@ -540,4 +543,20 @@ func TestHitCauses(t *testing.T) {
 		{"Round-robin", "30.0 %", "0.0 %", "0.0 %", "0.0 %", "70.0 %", "0.0 %", "0.0 %"},
 		{"KV-aware", "90.0 %", "0.0 %", "0.0 %", "0.0 %", "10.0 %", "0.0 %", "0.0 %"},
 	}, OfSweep(s).hitCauses().Table.Rows)
+}
+
+// The parts of the mean TTFT are means over an arm's spans that count, and add up.
+func TestFirstTokens(t *testing.T) {
+	spent := func(m api.ModeState, ttft float64, parts *api.FirstTokenParts) api.SweepSpan {
+		return api.SweepSpan{Mode: m, Row: &api.BaselineRow{TTFTMean: &ttft, FirstToken: parts}}
+	}
+	s := swept(api.SweepTrial, 120)
+	assert.Empty(t, OfSweep(s).firstTokens().Title, "no span has them")
+	all := &api.FirstTokenParts{Engine: .08, Queue: new(.02), Prefill: new(.05)}
+	s.Spans = []api.SweepSpan{
+		spent(roundRobin, .1, all), spent(roundRobin, .2, all), spent(kv, .1, &api.FirstTokenParts{Engine: .09}),
+	}
+	assert.Equal(t, [][]string{
+		{"Round-robin", "150.0", "70.0", "20.0", "50.0", "10.0"}, {"KV-aware", "100.0", "10.0", "–", "–", "90.0"},
+	}, OfSweep(s).firstTokens().Table.Rows)
 }

@@ -47,6 +47,7 @@ func (e *EngineRecord) Fill(row *api.BaselineRow, batched bool, d api.Deployment
 	row.TokensPerStep = use.TokensPerStep
 	row.GPUMemoryBytes = use.GPUMemoryBytes
 	row.AchievedShare, row.HitCauses = use.AchievedShare, use.HitCauses
+	row.FirstToken = use.FirstToken
 	if !batched || row.Intervals == nil {
 		return
 	}

@@ -460,8 +460,8 @@ func (a *attempt) serves() bool {
 	return a.record.serves(a.from, math.Inf(1), a.until)
 }
 
-// turnsServed returns the number of the span's turns of each worker, with those of its warm-up.
-func (a *attempt) turnsServed() map[string]int {
+// served returns [recorder.servedBy] of the span, with its warm-up.
+func (a *attempt) served() (turns, uncached map[string]int) {
 	if a.slot {
 		return a.record.servedBy(a.from, a.until)
 	}
@@ -528,7 +528,8 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		out.Causes = sum(a.seconds)
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
-	addWorkers(&out, a.turnsServed(), a.lane.Cluster())
+	turns, uncached := a.served()
+	addWorkers(&out, turns, uncached, a.lane.Cluster())
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",

@@ -24,6 +24,8 @@ type Sweep struct {
 	Anew    bool // cancel an unfinished sweep of the data directory instead of going on with it
 	// CheckOnly ends a trial once its settings are known to be valid.
 	CheckOnly bool
+	// Probe looks at what the router of each arm does before a trial.
+	Probe bool
 	// Like is the path of the JSON report of a trial of the same arms on another machine; empty: none.
 	Like string
 }
@@ -44,6 +46,7 @@ type (
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 
 		CheckOnly bool `help:"Check the settings of the trial and end."`
+		Probe     bool `default:"true" negatable:"" help:"Before the trial, look for some seconds at what the recognized router of each arm with an address of its own does, as probe-router does, and print what has no effect."`
 	}
 	levelsFlags struct {
 		Levels    []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to measure, or rates, such as 2/s,4/s. Default: those of the slider."`
@@ -143,7 +146,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 	switch command {
 	case Trial:
 		t := &l.Trial
-		modes, s.Anew, s.CheckOnly, s.Like = t.Modes, t.Anew, t.CheckOnly, t.Like
+		modes, s.Anew, s.CheckOnly, s.Like, s.Probe = t.Modes, t.Anew, t.CheckOnly, t.Like, t.Probe
 		r.Primary, r.Smallest = when(given("primary"), t.Primary), when(given("smallest"), t.Smallest)
 		r.Question = when(given("question"), api.TrialQuestion(t.Question))
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
