@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/baseline"
 )
 
 // EngineRecord holds the totals of a cluster's engines, once a second, for the figures of that time. The zero value is
@@ -84,21 +83,42 @@ func (e *EngineRecord) fillCost(row *api.BaselineRow, batched bool, d api.Deploy
 		return
 	}
 	if batched && len(e.totals) > 1 {
-		var parts [batches]api.Cost
-		for i := range parts {
+		var power, perToken, perTurn, price shares
+		for i := range batches {
 			from, to := e.batch(i)
-			parts[i] = to.CostBasis(*from, d).Cost()
+			part := to.CostBasis(*from, d)
+			watts, turns := known(part.Watts), known(part.GoodTurns)
+			power.add(i, watts, 1)
+			perToken.add(i, watts, known(part.Tokens))
+			perTurn.add(i, watts, turns)
+			price.add(i, 1, turns)
 		}
-		in.GPUPowerWatts = around(row.GPUPowerWatts, math.Inf(1), parts, func(c api.Cost) *float64 { return c.GPUPowerWatts })
-		for _, f := range api.Costs {
-			q := baseline.QuantityOf(f.Key)
-			*q.IntervalIn(in) = around(*q.In(row), math.Inf(1), parts, func(c api.Cost) *float64 { return f.Cost(&c) })
-		}
+		in.GPUPowerWatts = power.about(row.GPUPowerWatts)
+		in.JoulesPerMillionTokens = perToken.about(row.JoulesPerMillionTokens)
+		in.JoulesPerGoodTurn = perTurn.about(row.JoulesPerGoodTurn)
+		in.DollarsPerGoodTurn = price.about(row.DollarsPerGoodTurn)
 	}
 	tokens := row.OutputTokensPerSecond
 	in.TokensPerGPU = following(row.TokensPerGPU, tokens, in.OutputTokensPerSecond, false)
 	in.DollarsPerMillionTokens = following(row.DollarsPerMillionTokens, tokens, in.OutputTokensPerSecond, true)
 	in.TokensPerUser = following(row.TokensPerUser, row.TPOT.P50, in.TPOT.P50, true)
+}
+
+func known(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}
+
+// about returns the 95 % interval of a value in proportion to the ratio; nil where either is unknown.
+func (s *shares) about(value *float64) *[2]float64 {
+	ratio, deviation, ok := s.ratio()
+	if value == nil || !ok || !(deviation >= 0) {
+		return nil
+	}
+	half := *value * Student * deviation / ratio
+	return &[2]float64{max(0, *value-half), *value + half}
 }
 
 // following returns the interval of a value that is in proportion to another one, or inverse to it, by that one's
@@ -114,7 +134,9 @@ func following(value, to *float64, interval *[2]float64, inverse bool) *[2]float
 }
 
 // around returns the interval of a figure from those of its batches; nil where a batch has none.
-func around[T any](value *float64, limit float64, parts [batches]T, figure func(T) *float64) *[2]float64 {
+func around(
+	value *float64, limit float64, parts [batches]api.EngineUse, figure func(api.EngineUse) *float64,
+) *[2]float64 {
 	var s shares
 	for i := range parts {
 		part := figure(parts[i])
