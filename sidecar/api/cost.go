@@ -1,9 +1,6 @@
 package api
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Cost is what the output of a cluster takes, and what it yields on a GPU and for a user. Absent values are not known.
 // No value comes from a data sheet.
@@ -78,7 +75,8 @@ type GPUReading struct {
 type EnergyTotals struct {
 	Joules, Seconds float64
 	Breaks          int  // number of times at which the energy of some GPU became unknown
-	Simulated       bool // some GPU of the latest reading is simulated
+	GPUs            int  // at the latest reading; 0: some are in MIG mode, so that the number is not known
+	Simulated       bool // some GPU is simulated
 }
 
 // Since returns the mean power since earlier totals, in watts; nil where the energy of any GPU in that time is not
@@ -102,9 +100,11 @@ type ServedTotals struct {
 func (t EngineTotals) CostBasis(before EngineTotals, d Deployment) CostBasis {
 	b := CostBasis{GPUs: float64(d.GPUs()), GPUHour: d.GPUHour, Watts: t.Energy.Since(before.Energy)}
 	b.Simulated = b.Watts != nil && t.Energy.Simulated
-	divided := slices.ContainsFunc(t.GPUs, func(g GPUReading) bool { return g.Divided })
-	if n := len(t.GPUs); n > 0 && !divided {
-		b.GPUs = float64(n)
+	if t.Energy != nil && t.Energy.GPUs > 0 {
+		b.GPUs = float64(t.Energy.GPUs)
+		if before.Energy != nil && before.Energy.GPUs != t.Energy.GPUs {
+			b.GPUs = 0 // it has changed
+		}
 	}
 	if t.Served == nil || before.Served == nil {
 		return b

@@ -672,7 +672,7 @@ type EngineTotals struct {
 
 	Placement *PlacementTotals // nil if no shadow follows the turns
 
-	GPUs   []GPUReading  // the workers' GPUs in the latest reading
+	GPUs   []GPUReading  // the workers' GPUs in one reading
 	Energy *EnergyTotals // nil if no worker's GPU is known
 	Served *ServedTotals // nil outside of a lane
 }

@@ -42,7 +42,7 @@ func (m *energyMeter) add(now time.Time, readings []api.GPUReading) *api.EnergyT
 	} else {
 		m.total.Seconds += now.Sub(m.last).Seconds()
 	}
-	m.last, m.total.Simulated = now, false
+	m.last = now
 	for _, r := range readings {
 		m.total.Simulated = m.total.Simulated || r.Simulated
 		next := &gpuMeter{GPUReading: r, seen: now}
@@ -64,6 +64,12 @@ func (m *energyMeter) add(now time.Time, readings []api.GPUReading) *api.EnergyT
 		if now.Sub(g.seen) > longestGap {
 			delete(m.gpus, id)
 			m.total.Breaks++
+		}
+	}
+	m.total.GPUs = len(m.gpus)
+	for _, g := range m.gpus {
+		if g.Divided {
+			m.total.GPUs = 0
 		}
 	}
 	return new(m.total)

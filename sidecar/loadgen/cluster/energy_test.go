@@ -102,6 +102,11 @@ func TestEnergyOfPages(t *testing.T) {
 				first = last
 			}
 		}
+		if name == "MIG" {
+			assert.Zero(t, last.GPUs, name)
+		} else {
+			assert.Equal(t, 2, last.GPUs, name)
+		}
 		got := last.Since(first)
 		if row.want == nil {
 			assert.Nil(t, got, name)
@@ -140,6 +145,11 @@ func TestCostOfAKnownPower(t *testing.T) {
 		DollarsPerMillionTokens: new(.002 / 300 * 1e6), DollarsPerGoodTurn: new(.002 / .6),
 		TokensPerGPU: new(150.), TokensPerUser: new(40.),
 	}, basis.Cost())
+
+	other := *before.Energy
+	other.GPUs = 3
+	before.Energy = &other
+	assert.Nil(t, after.CostBasis(before, api.Deployment{}).Cost().TokensPerGPU, "the number has changed")
 
 	without := api.EngineTotals{Served: after.Served}.CostBasis(api.EngineTotals{Served: before.Served},
 		api.Deployment{GPUHour: 3.6, Workers: 1, TensorParallel: 2}).Cost()

@@ -47,8 +47,8 @@ func TestRowIsKept(t *testing.T) {
 		o.Cluster = func() api.Cluster {
 			since := time.Since(origin).Seconds()
 			t := &api.EngineTotals{
-				Drafted: 100 * since, GPUs: make([]api.GPUReading, 2),
-				Energy: &api.EnergyTotals{Joules: 300 * since, Seconds: since},
+				Drafted: 100 * since,
+				Energy:  &api.EnergyTotals{Joules: 300 * since, Seconds: since, GPUs: 2},
 			}
 			if start := begun.Load(); start != nil {
 				t.Accepted = 75 * time.Since(*start).Seconds()

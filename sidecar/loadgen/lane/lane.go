@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -788,7 +787,7 @@ func (l *Lane) deployment(c api.Cluster) api.Deployment {
 	if l.opts.Driver.Abilities().Simulation != nil {
 		d.Kind = api.TargetSimulated
 	}
-	if c.Engines != nil && slices.ContainsFunc(c.Engines.GPUs, func(g api.GPUReading) bool { return g.Simulated }) {
+	if c.Engines != nil && c.Engines.Energy != nil && c.Engines.Energy.Simulated {
 		d.Kind = cmp.Or(d.Kind, api.TargetSimulated)
 	}
 	d.Engine = cmp.Or(d.Engine, c.Engine)
