@@ -43,6 +43,7 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	if snapshots > 0 {
 		r.shot(&row, snapshots)
 	}
+	row.Cost = whole.costs(r.Basis)
 	row.N, row.Seconds = len(whole.times[api.TimeLatency]), r.Until-r.CountedFrom
 	return row, nil
 }

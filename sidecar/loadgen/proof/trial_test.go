@@ -719,3 +719,19 @@ func TestLossElsewhereIsATradeOff(t *testing.T) {
 		}
 	}
 }
+
+// Costs of a turn within the SLOs are by the SLOs of the sweep.
+func TestCostsOfARow(t *testing.T) {
+	r := recording(rand.New(rand.NewPCG(1, 2)), .4, 100)
+	r.Basis = api.CostBasis{GPUs: 4, GPUHour: 3.6, Watts: new(1000.)}
+	for _, snapshots := range []int{0, 1} {
+		all, err := r.Row(snapshots, api.SLO{TTFT: 10, TPOT: 1})
+		require.NoError(t, err)
+		half, err := r.Row(snapshots, api.SLO{TTFT: .4, TPOT: 1})
+		require.NoError(t, err)
+		assert.InDelta(t, 1000/.4, *all.JoulesPerGoodTurn, 1e-6)
+		assert.InDelta(t, .004/.4, *all.DollarsPerGoodTurn, 1e-9)
+		assert.Greater(t, *half.JoulesPerGoodTurn, 1.5*1000/.4)
+		assert.InDelta(t, 1000/40.*1e6, *all.JoulesPerMillionTokens, 1e-3)
+	}
+}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 
 	"kvbooth/sidecar/api"
@@ -77,7 +78,10 @@ func (e *EngineRecord) batch(i int) (from, to *api.EngineTotals) {
 func (e *EngineRecord) fillCost(row *api.BaselineRow, batched bool, d api.Deployment) {
 	b := e.CostBasis(d)
 	b.Tokens, b.TPOT = row.OutputTokensPerSecond, row.TPOT.P50
+	measured := row.Cost
 	row.Cost = b.Cost()
+	row.JoulesPerGoodTurn = cmp.Or(measured.JoulesPerGoodTurn, row.JoulesPerGoodTurn) // by the SLOs of a sweep
+	row.DollarsPerGoodTurn = cmp.Or(measured.DollarsPerGoodTurn, row.DollarsPerGoodTurn)
 	in := row.Intervals
 	if in == nil {
 		return
