@@ -63,7 +63,7 @@ func (r *Results) costs() Section {
 	known := slices.DeleteFunc(slices.Clone(costColumns), func(q *quantity) bool {
 		return !slices.ContainsFunc(rows, func(row api.BaselineRow) bool { return *q.In(&row) != nil })
 	})
-	if len(known) == 0 {
+	if !slices.ContainsFunc(known, func(q *quantity) bool { return q != costColumns[0] }) {
 		return Section{}
 	}
 	s := Section{Title: costTitle, Text: costText(rows), Charts: r.pareto(sides), Table: &Table{

@@ -30,6 +30,12 @@ func TestParetoOfTheRecord(t *testing.T) {
 	assert.Equal(t, "Round-robin at 60: 2147 tokens/s of the cluster at 36.1", unknown[0].Marks[0].Title)
 }
 
+// A table without throughput and TPOT has no costs.
+func TestNoCosts(t *testing.T) {
+	text := markdownOf(t, recorded(t, "h100x8-tp2-llama70b-fp8", proof.Question{SLO: slo}))
+	assert.NotContains(t, text, costTitle)
+}
+
 func TestCostsOfASweep(t *testing.T) {
 	s := spoiled()
 	s.Deployment.GPUHour, s.Deployment.Workers, s.Deployment.TensorParallel = 3.5, 3, 2

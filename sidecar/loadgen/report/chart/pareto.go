@@ -43,13 +43,19 @@ func Pareto(title, unit, xName string, all ...Trace) Chart {
 			through = append(through, &at)
 			title := fmt.Sprintf("%s at %s: %s %s at %s", one.Name, s.Label, Number(s.Y), unit, Number(s.X))
 			c.Marks = append(c.Marks, mark{class, title, shape(class, at.X, at.Y)})
-			c.Labels = append(c.Labels, label{round(at.X + 2*markSize), round(at.Y + markSize*float64(4-5*(i%2))), s.Label})
+			name := label{round(at.X + 2*markSize), round(at.Y + markSize*float64(4-5*(i%2))), s.Label}
+			if !slices.ContainsFunc(c.Labels, name.covers) {
+				c.Labels = append(c.Labels, name)
+			}
 		}
 		path, _ := polyline(through)
 		c.Lines = append(c.Lines, line{Class: class, Path: path})
 	}
 	return c
 }
+
+// covers reports whether two labels of levels are too close to be read.
+func (l label) covers(other label) bool { return math.Abs(l.X-other.X) < 28 && math.Abs(l.Y-other.Y) < 11 }
 
 // xAxis sets the ticks of an axis across from a little below low to a little above high, and returns its scale.
 func (c *Chart) xAxis(low, high float64) func(float64) float64 {
