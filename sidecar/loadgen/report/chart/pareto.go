@@ -55,7 +55,9 @@ func Pareto(title, unit, xName string, all ...Trace) Chart {
 }
 
 // covers reports whether two labels of levels are too close to be read.
-func (l label) covers(other label) bool { return math.Abs(l.X-other.X) < 28 && math.Abs(l.Y-other.Y) < 11 }
+func (l label) covers(other label) bool {
+	return math.Abs(l.X-other.X) < 28 && math.Abs(l.Y-other.Y) < 11
+}
 
 // xAxis sets the ticks of an axis across from a little below low to a little above high, and returns its scale.
 func (c *Chart) xAxis(low, high float64) func(float64) float64 {
