@@ -274,10 +274,10 @@ func (r *reading) baseline(name string) (api.Baseline, bool) {
 	return own, name == api.OwnBaseline(r.opts.Name)
 }
 
-// Finished returns the number of turns that ended well or failed since the lane's last start.
-func (l *Lane) Finished() int64 {
+// Finished returns the numbers of turns that ended well and that failed since the lane's last start.
+func (l *Lane) Finished() (ok, failed int64) {
 	t := l.record.Totals()
-	return t.OK + t.Errors
+	return t.OK, t.Errors
 }
 
 // Sent returns the number of turns that the run under way has sent, where [Options].Turns limits them.

@@ -23,6 +23,7 @@ const (
 	ByTraffic  Cause = "traffic"  // all of the traffic was sent
 	BySignal   Cause = "signal"   // Ctrl-C or SIGTERM
 	ByOperator Cause = "operator" // stopped through the API
+	ByFailure  Cause = "failure"  // no turn succeeded for too long
 )
 
 // Ended holds the data of an ended run that its turns do not contain.

@@ -120,7 +120,7 @@ func matches(t *testing.T, name string) bool {
 
 func checkFlaw(t *testing.T, f *flaw, s *api.Shadow, turns []api.Turn) {
 	t.Helper()
-	own := counted(turns, *s.Since)
+	own := counted(turns)
 	var lines []string
 	for _, c := range s.Causes {
 		lines = append(lines, fmt.Sprintf("%.1f %% %s %s: %s", 100*c.Share, c.Kind, c.Reason, c.Text))
@@ -158,9 +158,9 @@ type byHand struct {
 	busiest float64 // share of the turns at the worker with the most
 }
 
-// counted divides the prompt tokens of the turns since a moment. Conversations share nothing: what was computed before
-// is the latest earlier prompt of the conversation with its answer, in whole blocks.
-func counted(turns []api.Turn, since time.Time) byHand {
+// counted divides the prompt tokens of turns. Conversations share nothing: what was computed before is the latest earlier
+// prompt of the conversation with its answer, in whole blocks.
+func counted(turns []api.Turn) byHand {
 	slices.SortFunc(turns, func(a, b api.Turn) int { return a.Started.Compare(b.Started) })
 	type place struct{ conversation, worker string }
 	had := map[place]int{}
@@ -168,7 +168,7 @@ func counted(turns []api.Turn, since time.Time) byHand {
 	for i := range turns {
 		turn := &turns[i]
 		if turn.Status != api.TurnOK || turn.PromptTokens == nil || turn.CachedTokens == nil ||
-			turn.OutputTokens == nil || turn.Started.Before(since) {
+			turn.OutputTokens == nil {
 			continue
 		}
 		anywhere, own := had[place{turn.Conversation, ""}], had[place{turn.Conversation, turn.Worker}]

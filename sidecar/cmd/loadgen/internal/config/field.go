@@ -51,6 +51,7 @@ type grammar struct {
 	Run   struct{} `cmd:"" default:"withargs" help:"Generate load (the default)."`
 	Check struct {
 		Cluster bool `help:"Also check the cluster, with the driver kubernetes: the object and its mode, permissions, and GPUs for a rollout. Changes nothing."`
+		Target  bool `help:"Also ask the server for an answer of 16 tokens, and print what it reports: model, streaming, usage, cached tokens, context length, router."`
 	} `cmd:"" help:"Check the configuration without starting anything."`
 	Health  struct{} `cmd:"" help:"Check whether the load generator running with this configuration is ready."`
 	Version struct{} `cmd:"" help:"Print the version."`

@@ -156,6 +156,9 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if c.DataDir == "" {
 		c.DataDir = dataDir(l.env)
 	}
+	if l.isPlainServer(ctx) {
+		c.Arms = Arms{{Name: plainServer}}
+	}
 	if err := l.takeArms(&c); err != nil {
 		return nil, err
 	}
@@ -189,8 +192,10 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	explicit := explicitly(ctx)
+	c.ByHand = c.Mode.Driver == "manual" && !explicit[l.byName["mode.driver"].flag.Value]
 	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
-	c.Replay, c.CheckCluster = l.grammar.Replay.File, l.grammar.Check.Cluster
+	c.Replay = l.grammar.Replay.File
+	c.CheckCluster, c.CheckTarget = l.grammar.Check.Cluster, l.grammar.Check.Target
 	l.takeCommand(ctx, &c)
 	if err := l.checkTraffic(commandOf(ctx), explicit, &c); err != nil {
 		return nil, err
