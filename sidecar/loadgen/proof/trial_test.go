@@ -701,6 +701,7 @@ func TestLossElsewhereIsATradeOff(t *testing.T) {
 			found = append(found, d.Metric)
 		}
 		assert.Equal(t, c.worse, found, name)
+		assert.Equal(t, string(c.want), s.Primary.Outcome, name)
 		if name != "energy" {
 			continue
 		}
