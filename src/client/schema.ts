@@ -904,6 +904,10 @@ export interface components {
             /** @description values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95 */
             at_least?: string[];
             concurrency: number | string;
+            /** @description price of the GPUs per turn within every SLO, by `deployment.gpu_hour` */
+            dollars_per_good_turn?: number;
+            /** @description price of the GPUs per million output tokens, by `deployment.gpu_hour` */
+            dollars_per_million_tokens?: number;
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
             /** @description p95 of the time to first token that the server reports with its turns */
@@ -916,6 +920,10 @@ export interface components {
             first_token?: components["schemas"]["FirstTokenParts"];
             /** @description memory in use on a GPU, mean over the workers' GPUs and over time */
             gpu_memory_bytes?: number;
+            /** @description power draw of the workers' GPUs together, mean over time */
+            gpu_power_watts?: number;
+            /** @description GPUs of all workers */
+            gpus?: number;
             /** @description shares of the prompt tokens by what became of them, which files in CSV do not have; absent: not known */
             hit_causes?: {
                 [key: string]: number;
@@ -933,6 +941,10 @@ export interface components {
             /** @description absent: none is known */
             intervals?: components["schemas"]["RowIntervals"];
             itl: components["schemas"]["Percentiles"];
+            /** @description energy of the GPUs per turn within every SLO */
+            joules_per_good_turn?: number;
+            /** @description energy of the GPUs per million output tokens */
+            joules_per_million_tokens?: number;
             kv_hit_ratio?: number;
             /** @description delay of the load generator during the measurement (p95), if known */
             lag_seconds?: number;
@@ -946,6 +958,8 @@ export interface components {
             /** @description number of turns, if known */
             n?: number;
             output_tokens_per_second?: number;
+            /** @description the power is that of a simulated GPU */
+            power_simulated?: boolean;
             /** @description seconds, largest of any worker at any time */
             queue_largest?: number;
             /** @description seconds, smallest of the workers' largest queue times */
@@ -960,6 +974,10 @@ export interface components {
             /** @description length of the measurement, if known */
             seconds?: number;
             speculation: components["schemas"]["Speculation"];
+            /** @description output tokens per second / GPUs */
+            tokens_per_second_per_gpu?: number;
+            /** @description 1 / median TPOT: what a user sees while an answer is written */
+            tokens_per_second_per_user?: number;
             /** @description tokens per forward pass of the target model, by the engines' metrics; 1 without speculation */
             tokens_per_step?: number;
             tpot: components["schemas"]["Percentiles"];
@@ -1235,6 +1253,27 @@ export interface components {
             /** @description tokenizer that measured the texts; the target may count differently, so lengths are estimates */
             tokenizer?: string;
         };
+        /** @description What the output of a cluster takes, and what it yields on a GPU and for a user. Absent values are not known. No value comes from a data sheet. */
+        Cost: {
+            /** @description price of the GPUs per turn within every SLO, by `deployment.gpu_hour` */
+            dollars_per_good_turn?: number;
+            /** @description price of the GPUs per million output tokens, by `deployment.gpu_hour` */
+            dollars_per_million_tokens?: number;
+            /** @description power draw of the workers' GPUs together, mean over time */
+            gpu_power_watts?: number;
+            /** @description GPUs of all workers */
+            gpus?: number;
+            /** @description energy of the GPUs per turn within every SLO */
+            joules_per_good_turn?: number;
+            /** @description energy of the GPUs per million output tokens */
+            joules_per_million_tokens?: number;
+            /** @description the power is that of a simulated GPU */
+            power_simulated?: boolean;
+            /** @description output tokens per second / GPUs */
+            tokens_per_second_per_gpu?: number;
+            /** @description 1 / median TPOT: what a user sees while an answer is written */
+            tokens_per_second_per_user?: number;
+        };
         /** @description The level at which the second of two modes stops or begins to be better by TTFT p95. */
         Crossing: {
             /** @description no level is certain to be above the crossing: the interval ends at the highest level or beyond it */
@@ -1273,6 +1312,8 @@ export interface components {
             /** @description share for the KV cache, 0 to 1 */
             free_gpu_memory_fraction?: number;
             gpu?: string;
+            /** @description price of an hour of one GPU, in dollars */
+            gpu_hour?: number;
             /** @description absent: not known */
             kind?: components["schemas"]["TargetKind"];
             /** @description version */
@@ -1419,6 +1460,8 @@ export interface components {
             memory_total?: number;
             /** @description bytes */
             memory_used?: number;
+            /** @description power draw in watts; of an instance in MIG mode, that of its whole GPU */
+            power_watts?: number;
             /** @description 0 to 1 */
             utilisation?: number;
             /** @description present if the GPU is assigned to the worker by its pod */
@@ -1595,6 +1638,8 @@ export interface components {
         LaneSnapshot: {
             baseline: components["schemas"]["Comparison"];
             cluster: components["schemas"]["Cluster"];
+            /** @description over the last 60 s */
+            cost?: components["schemas"]["Cost"];
             kv: components["schemas"]["KV"];
             name: string;
             /** @description workers, or else UUIDs of GPUs, that also serve another lane, so that the lanes affect each other's figures; absent: none known */
@@ -2004,11 +2049,31 @@ export interface components {
                 number,
                 number
             ];
+            dollars_per_good_turn?: [
+                number,
+                number
+            ];
+            dollars_per_million_tokens?: [
+                number,
+                number
+            ];
             gpu_memory_bytes?: [
                 number,
                 number
             ];
+            gpu_power_watts?: [
+                number,
+                number
+            ];
             itl: components["schemas"]["PercentileIntervals"];
+            joules_per_good_turn?: [
+                number,
+                number
+            ];
+            joules_per_million_tokens?: [
+                number,
+                number
+            ];
             kv_hit_ratio?: [
                 number,
                 number
@@ -2019,6 +2084,14 @@ export interface components {
                 number
             ];
             requests_per_second?: [
+                number,
+                number
+            ];
+            tokens_per_second_per_gpu?: [
+                number,
+                number
+            ];
+            tokens_per_second_per_user?: [
                 number,
                 number
             ];
@@ -3378,6 +3451,8 @@ export interface components {
             others: components["schemas"]["TrialDifference"][];
             /** @description difference in the deciding metric */
             primary: components["schemas"]["TrialDifference"];
+            /** @description as those of the trial, of the better mode of the pair */
+            worse?: components["schemas"]["TrialDifference"][];
         };
         /** @description The place of a mode in a trial. */
         TrialPlace: {
@@ -3455,6 +3530,8 @@ export interface components {
                 number,
                 number
             ];
+            /** @description costs for the modes of `primary`; intervals of 95 % at the latest look */
+            costs?: components["schemas"]["TrialDifference"][];
             /** @description absent: not known yet */
             detectable?: components["schemas"]["TrialDetectable"];
             /** @description trial of two modes */
@@ -3476,6 +3553,8 @@ export interface components {
             overload?: components["schemas"]["TrialOverload"][];
             /** @description trial on pairs: pairs of spans */
             pairs?: number;
+            /** @description the power is that of simulated GPUs */
+            power_simulated?: boolean;
             /** @description difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up */
             primary?: components["schemas"]["TrialDifference"];
             /** @description absent: no earlier trials of these arms */
@@ -3493,10 +3572,12 @@ export interface components {
                 [key: string]: components["schemas"]["TrialVariance"];
             };
             /**
-             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes. overloaded: some mode does not keep up with the rate, so that latencies are not compared
+             * @description trade_off: one is better and fails more turns than the other, or is certainly worse in throughput, TPOT or energy by more than the smallest difference of interest, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes. overloaded: some mode does not keep up with the rate, so that latencies are not compared
              * @enum {string}
              */
             verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "b_fails_more" | "a_fails_more" | "failures_differ" | "no_difference" | "time_over" | "overloaded";
+            /** @description figures in which the better mode of `primary` is certainly worse by more than the smallest difference of interest */
+            worse?: components["schemas"]["TrialDifference"][];
         };
         /** @description The variance between the spans of an arm on the scale of differences, which is logarithmic for times and rates. */
         TrialVariance: {
@@ -3817,6 +3898,7 @@ export type ConversationList = components['schemas']['ConversationList'];
 export type ConversationStatus = components['schemas']['ConversationStatus'];
 export type ConversationTurn = components['schemas']['ConversationTurn'];
 export type CorpusStatus = components['schemas']['CorpusStatus'];
+export type Cost = components['schemas']['Cost'];
 export type Crossing = components['schemas']['Crossing'];
 export type DecisionList = components['schemas']['DecisionList'];
 export type Deployment = components['schemas']['Deployment'];

@@ -105,10 +105,14 @@ var (
 	gpuUsed        = metric{"DCGM_FI_DEV_FB_USED"}           // MiB
 	gpuFree        = metric{"DCGM_FI_DEV_FB_FREE"}           // MiB
 	gpuTotal       = metric{"DCGM_FI_DEV_FB_TOTAL"}          // MiB
+	gpuPower       = metric{"DCGM_FI_DEV_POWER_USAGE"}       // W
+
+	// A counter of mJ since the driver was loaded, on GPUs from Volta on.
+	gpuEnergy = metric{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"}
 )
 
 var (
-	gpuMetrics = slices.Concat(gpuUtilization, gpuActive, gpuUsed, gpuFree, gpuTotal)
+	gpuMetrics = slices.Concat(gpuUtilization, gpuActive, gpuUsed, gpuFree, gpuTotal, gpuPower, gpuEnergy)
 
 	// wanted holds every metric that this package reads, with the range of its values.
 	wanted = func() map[string]plausible.Range {
@@ -122,12 +126,13 @@ var (
 			plausible.PerStep: {acceptanceLength},
 			plausible.Percent: {gpuUtilization},
 			plausible.MiB:     {gpuUsed, gpuFree, gpuTotal},
+			plausible.Watts:   {gpuPower},
 			plausible.Total: {
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens,
 				frontendWorkers, workerRequests,
 				workerBlocks, blockTokens, cacheConfig,
 				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
-				processStart, countersCreate, otherRouters.requests, otherRouters.decisions,
+				processStart, countersCreate, otherRouters.requests, otherRouters.decisions, gpuEnergy,
 				firstSum, firstCount, prefillSum, prefillCount,
 			},
 		} {

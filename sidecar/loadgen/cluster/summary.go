@@ -38,6 +38,7 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 		c.Unread.Workers = strings.Join(notes, "; ")
 	}
 	c.Engines = engines(r, &c)
+	c.Engines.GPUs = workers.energies()
 	c.QueuedHasEngines = r.has(queued)
 	addQueues(&c)
 	balance(&c)
@@ -156,6 +157,11 @@ func KeepWorkers(c *api.Cluster, named map[string]bool) {
 		return
 	}
 	c.Workers = kept
+	if c.Engines != nil { // the energy is that of all workers
+		totals := *c.Engines
+		totals.Energy, totals.GPUs = nil, nil
+		c.Engines = &totals
+	}
 	c.InflightMin, c.InflightMax, c.Spread, c.Skew = nil, nil, nil, nil
 	if c.InflightOfWorkers {
 		c.Inflight = nil

@@ -202,6 +202,7 @@ func (r *Run) details() (s Section) {
 	s.add("Answers", r.answerLines()...)
 	s.add("Router", r.routerLines()...)
 	r.Cluster.describe(&s, r.Routing)
+	s.add("Cost", costWords(&r.Cost))
 	s.add("Load generator", r.clientLine())
 	s.add("Baseline", r.baselineLines()...)
 	s.add("--fail-if", r.conditionLines()...)

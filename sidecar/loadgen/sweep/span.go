@@ -428,11 +428,14 @@ func (a *attempt) named(row *api.BaselineRow, out *api.SweepSpan) {
 func (a *attempt) bySent() bool { return a.slot || a.open() && a.overloaded == "" }
 
 // recording returns what the figures of the span rest on.
-func (a *attempt) recording(until float64) proof.Recording {
+func (a *attempt) recording(until float64) (r proof.Recording) {
 	if a.bySent() {
-		return a.record.slot(a.from, until, a.record.seconds(time.Now()))
+		r = a.record.slot(a.from, until, a.record.seconds(time.Now()))
+	} else {
+		r = a.record.recording(a.from, until)
 	}
-	return a.record.recording(a.from, until)
+	r.Basis = a.engines.CostBasis(a.sweep.doc.Sweep.Deployment)
+	return r
 }
 
 // counted returns the numbers of successful and failed turns of the span's figures.
@@ -534,7 +537,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",
 			refused.Field, refused.Value, refused.Allowed))
 	}
-	a.engines.Fill(&row, true)
+	a.engines.Fill(&row, true, a.sweep.doc.Sweep.Deployment)
 	if a.overloaded != "" {
 		row.AtLeast = []string{"latency_p50", "latency_p95", "ttft_p50", "ttft_p95"} // they grow for as long as it runs
 	}

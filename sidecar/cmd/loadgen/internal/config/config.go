@@ -146,6 +146,7 @@ type Deployment struct {
 	OverlapScheduler      string  `oneof:"true false" help:"Whether the engine's overlap scheduler is enabled. Empty: unknown."`
 	KVCacheDtype          string  `placeholder:"TYPE" help:"Data type of the KV cache, such as fp8."`
 	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache; 0: unknown."`
+	GPUHour               float64 `default:"0" min:"0" max:"10000" placeholder:"DOLLARS" help:"Price of an hour of one GPU in dollars, for the cost of tokens and turns; 0: unknown. The number of GPUs is that of the workers in DCGM's metrics, or else workers times tensor_parallel."`
 }
 
 // Workload describes the conversations.
@@ -498,6 +499,7 @@ func (d Deployment) API() api.Deployment {
 		BlockSize: d.BlockSize, MaxBatchSize: d.MaxBatchSize, MaxNumTokens: d.MaxNumTokens,
 		ChunkedPrefill: known(d.ChunkedPrefill), OverlapScheduler: known(d.OverlapScheduler),
 		KVCacheDtype: d.KVCacheDtype, FreeGPUMemoryFraction: d.FreeGPUMemoryFraction,
+		GPUHour: d.GPUHour,
 	}
 }
 
