@@ -1,5 +1,7 @@
 package api
 
+import "math"
+
 // RouterDecision is an outcome of a router's choices of workers, by a counter of the router.
 type RouterDecision struct {
 	Metric   string  `json:"metric"`
@@ -72,11 +74,21 @@ func (t FirstTokenTotals) Plus(o FirstTokenTotals, factor float64) FirstTokenTot
 	return t
 }
 
-// Means returns the mean times, or nil if no engine reports its TTFT.
+// sameRequests is the difference of two numbers of requests up to which their mean times can be compared.
+const sameRequests = .2
+
+// Means returns the mean times, or nil if no engine reports its TTFT. It leaves out a part that is of other requests,
+// such as one that engines count at the end of a request while the load rises.
 func (t FirstTokenTotals) Means() *FirstTokenParts {
 	first := t.Engine.mean()
 	if first == nil {
 		return nil
 	}
-	return &FirstTokenParts{Engine: *first, Queue: t.Queue.mean(), Prefill: t.Prefill.mean()}
+	part := func(s Sum) *float64 {
+		if math.Abs(s.Requests-t.Engine.Requests) > sameRequests*t.Engine.Requests {
+			return nil
+		}
+		return s.mean()
+	}
+	return &FirstTokenParts{Engine: *first, Queue: part(t.Queue), Prefill: part(t.Prefill)}
 }

@@ -52,7 +52,8 @@ func (l *level) hit() float64 { return ratio(l.cached, l.prompt) }
 type placement struct {
 	worker, opening uint64
 	at              time.Time // when it ended
-	uncached        int       // tokens of the prompt; −1: unknown
+	prompt          int       // tokens of it
+	uncached        int       // of these; −1: unknown
 }
 
 // second is the busiest worker of a second, and the load of the workers.
@@ -67,7 +68,7 @@ func (r *rules) ended(at time.Time, t *Turn, result *Result) {
 	if len(t.blocks) > 0 {
 		p := placement{worker: result.Worker, opening: t.opening, at: at, uncached: -1}
 		if result.CachedTokens >= 0 && result.PromptTokens > 0 {
-			p.uncached = result.PromptTokens - result.CachedTokens
+			p.prompt, p.uncached = result.PromptTokens, result.PromptTokens-result.CachedTokens
 		}
 		r.turns[r.n%keptTurns] = p
 		r.n++

@@ -77,7 +77,7 @@ func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 		turns   int
 		workers map[uint64]int
 	}
-	prefixes, workers, turns := map[uint64]*prefix{}, map[uint64]*api.WorkerWork{}, 0
+	prefixes, workers, turns, prompt := map[uint64]*prefix{}, map[uint64]*api.WorkerWork{}, 0, 0
 	for i := range listed {
 		workers[workerNumber(listed[i].ID)] = &api.WorkerWork{Worker: listed[i].Name}
 	}
@@ -87,6 +87,7 @@ func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 			continue
 		}
 		turns++
+		prompt += t.prompt
 		w := workers[t.worker]
 		if w == nil {
 			w = &api.WorkerWork{Worker: fmt.Sprint(t.worker)}
@@ -128,17 +129,26 @@ func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 		})
 	}
 	slices.SortFunc(s.Hot, func(a, b api.HotPrefix) int { return cmp.Compare(b.Share, a.Share) })
-	describe(s, turns, sum, most)
+	describe(s, turns, ratio(int64(sum), int64(prompt)), sum, most)
 	return s
 }
 
-// describe sets the sentence on a worker that has much more work than the others. sum is the work of all.
-func describe(s *api.ShadowWork, turns, sum int, most *api.WorkerWork) {
+// Where less than fewUncached of the prompt tokens had to be computed, a few turns decide which worker computed most: it
+// is named only if it also had moreTurns than the mean.
+const (
+	fewUncached = .2
+	moreTurns   = 1.2
+)
+
+// describe sets the sentence on a worker that has much more work than the others. sum is the work of all, and uncached
+// its share of the prompt tokens.
+func describe(s *api.ShadowWork, turns int, uncached float64, sum int, most *api.WorkerWork) {
 	if turns < api.MinMeasured || sum == 0 {
 		return
 	}
 	s.Skew = float64(most.UncachedTokens*len(s.Workers)) / float64(sum)
-	if s.Skew < muchBusier {
+	busier := float64(most.Turns*len(s.Workers)) / float64(turns)
+	if s.Skew < muchBusier || uncached < fewUncached && busier < moreTurns {
 		return
 	}
 	s.Text = fmt.Sprintf("worker %s computed %s of the prompt tokens that were not cached, and each of %d would have %s "+
