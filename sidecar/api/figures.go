@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -19,6 +20,8 @@ const (
 	UnitBytes             Unit = "bytes"
 	UnitRequests          Unit = "requests"
 	UnitConversations     Unit = "conversations"
+	UnitJoules            Unit = "J"
+	UnitDollars           Unit = "$"
 )
 
 // Better is the direction in which a figure improves.
@@ -56,6 +59,9 @@ type Figure struct {
 	Errors    func(*RowErrors) *Percentiles
 	Intervals func(*RowIntervals) *PercentileIntervals
 	Column    func(*Column) *LookedUpPair
+
+	// Cost returns the value among the costs of a time. It is nil for figures that are no cost.
+	Cost func(*Cost) *float64
 }
 
 // InSentence returns the name in lower case, unless it is an abbreviation.
@@ -219,6 +225,32 @@ var Figures = []*Figure{
 		Key: "gpu_memory_bytes", Name: "GPU memory", Unit: UnitBytes, Better: BetterLower, Metric: "gpu_memory_bytes",
 		Help: "GPU memory in use: the weights, the KV cache, which engines reserve at startup, and temporary buffers.",
 	},
+	costFigure("joules_per_million_tokens", "Energy per million tokens", UnitJoules, BetterLower,
+		"Energy of the workers’ GPUs per million output tokens.",
+		func(c *Cost) *float64 { return c.JoulesPerMillionTokens }),
+	costFigure("joules_per_good_turn", "Energy per turn within the SLOs", UnitJoules, BetterLower,
+		"Energy of the workers’ GPUs per turn that met every SLO.",
+		func(c *Cost) *float64 { return c.JoulesPerGoodTurn }),
+	costFigure("dollars_per_million_tokens", "Price per million tokens", UnitDollars, BetterLower,
+		"Price of the workers’ GPUs per million output tokens, by deployment.gpu_hour.",
+		func(c *Cost) *float64 { return c.DollarsPerMillionTokens }),
+	costFigure("dollars_per_good_turn", "Price per turn within the SLOs", UnitDollars, BetterLower,
+		"Price of the workers’ GPUs per turn that met every SLO, by deployment.gpu_hour.",
+		func(c *Cost) *float64 { return c.DollarsPerGoodTurn }),
+	costFigure("tokens_per_second_per_gpu", "Tokens/s per GPU", UnitTokensPerSecond, BetterHigher,
+		"Output tokens per second / GPUs of the workers.",
+		func(c *Cost) *float64 { return c.TokensPerGPU }),
+	costFigure("tokens_per_second_per_user", "Tokens/s per user", UnitTokensPerSecond, BetterHigher,
+		"1 / median TPOT: the speed at which a user sees an answer being written.",
+		func(c *Cost) *float64 { return c.TokensPerUser }),
+}
+
+// costFigure declares a figure of [Cost], whose metrics have the name of its key.
+func costFigure(key, name string, unit Unit, better Better, help string, of func(*Cost) *float64) *Figure {
+	return &Figure{
+		Key: key, Name: name, Unit: unit, Better: better, Metric: key, Help: help, Cost: of,
+		Live: func(l *LaneSnapshot) *float64 { return of(&l.Cost) },
+	}
 }
 
 // The indexes of [Times], and their number.
@@ -232,6 +264,9 @@ const (
 
 // Times lists the latencies of a turn, which have percentiles.
 var Times = Figures[:NumTimes]
+
+// Costs lists the figures of [Cost].
+var Costs = slices.DeleteFunc(slices.Clone(Figures), func(f *Figure) bool { return f.Cost == nil })
 
 // FigureOf returns the figure with a key, or nil if there is none.
 func FigureOf(key string) *Figure {

@@ -21,7 +21,17 @@ export interface FigureInfo {
   readonly name: string;
   /** What it is, in sentences. */
   readonly help: string;
-  readonly unit: 's' | 'ratio' | 'requests/s' | 'tokens/s' | 'tokens' | 'bytes' | 'requests' | 'conversations';
+  readonly unit:
+    | 's'
+    | 'ratio'
+    | 'requests/s'
+    | 'tokens/s'
+    | 'tokens'
+    | 'bytes'
+    | 'requests'
+    | 'conversations'
+    | 'J'
+    | '$';
   /** The direction in which it improves; absent: neither. */
   readonly better?: 'lower' | 'higher';
   /** The objective for its p95. */

@@ -43,6 +43,10 @@ type Shadow struct {
 	// what became of the prompt tokens whose worker and hits are known, the largest loss first: their shares add up to 1;
 	// absent: no turn reported them
 	Causes List[HitCause] `json:"causes,omitempty"`
+	// how the work of the last 60 s is divided between the workers; absent: no turn reported its worker and its hits
+	Work *ShadowWork `json:"work,omitempty"`
+	// parts of the mean TTFT of the last 60 s, which add up to it; absent: no engine reports its own
+	TTFT List[TTFTPart] `json:"ttft,omitempty"`
 	// hit ratio of the router's real choices on our caches, less the measured one
 	CacheError *float64 `json:"cache_error,omitempty"`
 	// why the policies' figures are unreliable; absent: they are reliable
@@ -160,7 +164,46 @@ type HitCause struct {
 	Tokens int          `json:"tokens"` // negative where the worker found more than the model
 	Share  float64      `json:"share"`  // of the prompt tokens
 	Text   string       `json:"text"`   // a sentence with the evidence
+	Reason HitReason    `json:"reason,omitempty"`
 	Remedy string       `json:"remedy,omitempty"`
+}
+
+// HitReason says why a router did not send prompts where their beginning was, as far as its counters and the settings
+// show it.
+type HitReason string
+
+// The reasons.
+const (
+	ReasonBlind      HitReason = "policy_ignores_prompts" // its policy does not look at prompts
+	ReasonNoSession  HitReason = "no_session_sent"        // its policy goes by sessions, and requests do not name theirs
+	ReasonEmptyIndex HitReason = "index_has_no_blocks"    // its index of the engines' blocks does not have the prompts
+	ReasonNoTokens   HitReason = "no_token_ids"           // it had no token ids to compare prompts by
+	ReasonHotPrefix  HitReason = "hot_prefix"             // one beginning has more turns than its worker can take
+)
+
+// ShadowWork says how the work of turns, whose worker and hits are known, is divided between the workers.
+type ShadowWork struct {
+	Workers List[WorkerWork] `json:"workers"`          // by name
+	Skew    float64          `json:"skew"`             // most uncached tokens of a worker ÷ mean of all workers
+	Hot     List[HotPrefix]  `json:"hot_prefixes"`     // beginnings that several conversations share, with many turns
+	Text    string           `json:"text,omitempty"`   // a sentence where a worker has much more work than the others
+	Remedy  string           `json:"remedy,omitempty"` // beside Text
+}
+
+// WorkerWork is the work of one worker.
+type WorkerWork struct {
+	Worker         string `json:"worker"`
+	Turns          int    `json:"turns"`
+	UncachedTokens int    `json:"uncached_tokens"` // prompt tokens that the worker had to compute
+}
+
+// HotPrefix is a beginning of prompts that many turns have.
+type HotPrefix struct {
+	Name  string  `json:"name"`  // first words of the text
+	Share float64 `json:"share"` // of all turns
+	// the worker with most of these turns, and its share of them
+	Worker      string  `json:"worker"`
+	WorkerShare float64 `json:"worker_share"`
 }
 
 // ShadowPolicy is a routing policy with its figures.

@@ -506,6 +506,8 @@ type SweepSpan struct {
 	Workers    int              `json:"workers,omitempty"` // number of workers at the end of the span; absent: not known
 	// turns that each worker served, from the start of the span; absent: not known, or more than 64 workers
 	TurnsByWorker map[string]int `json:"turns_by_worker,omitempty"`
+	// prompt tokens of these turns that each worker had to compute, as usage has them; absent: no turn reported them
+	UncachedByWorker map[string]int `json:"uncached_by_worker,omitempty"`
 	// contradictions between the arm and the turns or the cluster's metrics, in words; absent: none
 	Doubts []string `json:"doubts,omitempty"`
 	// what went wrong in the switch before the span, such as a failed cold.http, or in its streams, and what held its
@@ -595,7 +597,8 @@ const (
 // TrialState is the state of a trial.
 type TrialState struct {
 	Method TrialMethod `json:"method"`
-	// trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences
+	// trade_off: one is better and fails more turns than the other, or is certainly worse in throughput, TPOT or energy
+	// by more than the smallest difference of interest, or their answers differ; no_difference: differences
 	// as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two
 	// modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly
 	// fails more turns, and the deciding metric shows no difference or is undecided when the time is over;
@@ -623,6 +626,11 @@ type TrialState struct {
 	// output tokens per answer and shares of finish reasons for the modes of `primary`; where one is unlike, neither mode
 	// is better; intervals of 95 % at the latest look
 	Guards List[TrialDifference] `json:"guards,omitempty"`
+	// figures in which the better mode of `primary` is certainly worse by more than the smallest difference of interest
+	Worse List[TrialDifference] `json:"worse,omitempty"`
+	// costs for the modes of `primary`; intervals of 95 % at the latest look
+	Costs          List[TrialDifference] `json:"costs,omitempty"`
+	PowerSimulated bool                  `json:"power_simulated,omitempty"` // the power is that of simulated GPUs
 	// whether the mean TTFT is that of successful turns, since turns failed and the shares of no two modes certainly
 	// differ by more than 1 point; otherwise a failed turn counts as the slowest of its block
 	Succeeded bool `json:"succeeded,omitempty"`
@@ -716,6 +724,7 @@ type TrialPair struct {
 	Primary TrialDifference       `json:"primary"`          // difference in the deciding metric
 	Others  List[TrialDifference] `json:"others"`           // their intervals hold for the metrics of all pairs
 	Guards  List[TrialDifference] `json:"guards,omitempty"` // as those of the trial
+	Worse   List[TrialDifference] `json:"worse,omitempty"`  // as those of the trial, of the better mode of the pair
 	More    TrialArm              `json:"more,omitempty"`   // mode that certainly fails more turns; absent: neither
 }
 

@@ -194,6 +194,8 @@ type Deployment struct {
 	OverlapScheduler      *bool   `json:"overlap_scheduler,omitempty"`
 	KVCacheDtype          string  `json:"kv_cache_dtype,omitempty"`
 	FreeGPUMemoryFraction float64 `json:"free_gpu_memory_fraction,omitempty"` // share for the KV cache, 0 to 1
+
+	GPUHour float64 `json:"gpu_hour,omitempty"` // price of an hour of one GPU, in dollars
 }
 
 // WorkloadShape is the part of a workload's configuration that affects its results at a concurrency. A baseline
@@ -275,6 +277,7 @@ type LaneSnapshot struct {
 	// workers, or else UUIDs of GPUs, that also serve another lane, so that the lanes affect each other's figures; absent:
 	// none known
 	SharedWorkers []string `json:"shared_workers,omitempty"`
+	Cost          Cost     `json:"cost,omitzero"` // over the last 60 s
 }
 
 // History is the course of a lane's figures over the last ten minutes, oldest first, one point a second. It is shorter
@@ -640,9 +643,12 @@ type Cluster struct {
 	Router      string         `json:"router,omitempty"` // router with these metrics, a value of target.router
 	// whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the
 	// metrics do not show how it chose
-	RoutesByKV    *bool   `json:"routes_by_kv,omitempty"`
-	Unread        Unread  `json:"unread,omitzero"`
-	UpdatedSecond float64 `json:"age_seconds"` // time since the last successful reading
+	RoutesByKV *bool `json:"routes_by_kv,omitempty"`
+	// how routers chose the workers of the last 60 s, by their own counters
+	Decisions     List[RouterDecision] `json:"router_decisions,omitempty"`
+	FirstToken    *FirstTokenParts     `json:"first_token,omitempty"` // of the last 60 s, by the engines' own times
+	Unread        Unread               `json:"unread,omitzero"`
+	UpdatedSecond float64              `json:"age_seconds"` // time since the last successful reading
 
 	// InflightOfWorkers is true if Inflight is the sum over the workers.
 	InflightOfWorkers bool `json:"-"`
@@ -662,7 +668,13 @@ type EngineTotals struct {
 	// of a GPU, in bytes.
 	Acceptance, TokensPerStep, GPUMemory GaugeTotal
 
+	FirstToken FirstTokenTotals
+
 	Placement *PlacementTotals // nil if no shadow follows the turns
+
+	GPUs   []GPUReading  // the workers' GPUs in one reading
+	Energy *EnergyTotals // nil if no worker's GPU is known
+	Served *ServedTotals // nil outside of a lane
 }
 
 // GaugeTotal is the sum of a gauge over the readings that contain it.
@@ -690,7 +702,8 @@ type EngineUse struct {
 	AchievedShare   *float64 `json:"achieved_share,omitempty"`
 	AchievedUnknown string   `json:"achieved_share_unknown,omitempty"` // why it is not known
 	// shares of the prompt tokens by what became of them; absent: not known
-	HitCauses map[HitCauseKind]float64 `json:"hit_causes,omitempty"`
+	HitCauses  map[HitCauseKind]float64 `json:"hit_causes,omitempty"`
+	FirstToken *FirstTokenParts         `json:"first_token,omitempty"`
 }
 
 // Since returns the figures of the time since earlier totals of the same cluster.
@@ -701,6 +714,7 @@ func (t EngineTotals) Since(before EngineTotals) EngineUse {
 	}
 	use.AchievedShare, use.AchievedUnknown = t.Placement.Since(before.Placement)
 	use.HitCauses = t.Placement.CausesSince(before.Placement)
+	use.FirstToken = t.FirstToken.Plus(before.FirstToken, -1).Means()
 	accepted := t.Accepted - before.Accepted
 	if drafted := t.Drafted - before.Drafted; drafted > 0 {
 		use.AcceptanceRate = new(min(1, accepted/drafted))
@@ -783,6 +797,8 @@ type GPU struct {
 	Utilisation *float64 `json:"utilisation,omitempty"`  // 0 to 1
 	MemoryUsed  *float64 `json:"memory_used,omitempty"`  // bytes
 	MemoryTotal *float64 `json:"memory_total,omitempty"` // bytes
+	// power draw in watts; of an instance in MIG mode, that of its whole GPU
+	PowerWatts *float64 `json:"power_watts,omitempty"`
 }
 
 // ClientHealth is the accuracy of the load generator itself.
@@ -1079,7 +1095,10 @@ type BaselineRow struct {
 	AchievedShare *float64 `json:"achieved_share,omitempty"`
 	// shares of the prompt tokens by what became of them, which files in CSV do not have; absent: not known
 	HitCauses map[HitCauseKind]float64 `json:"hit_causes,omitempty"`
-	TTFTMean  *float64                 `json:"ttft_mean,omitempty"` // seconds
+	// times until the first token by the engines themselves, which files in CSV do not have; absent: not known
+	FirstToken *FirstTokenParts `json:"first_token,omitempty"`
+	TTFTMean   *float64         `json:"ttft_mean,omitempty"` // seconds
+	Cost
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // number of turns, if known
 	Measured *time.Time `json:"measured,omitempty"` // time of the measurement, if known
@@ -1142,6 +1161,14 @@ type RowIntervals struct {
 	GPUMemoryBytes        *[2]float64         `json:"gpu_memory_bytes,omitempty"`
 	AchievedShare         *[2]float64         `json:"achieved_share,omitempty"`
 	TTFTMean              *[2]float64         `json:"ttft_mean,omitempty"`
+
+	GPUPowerWatts           *[2]float64 `json:"gpu_power_watts,omitempty"`
+	JoulesPerMillionTokens  *[2]float64 `json:"joules_per_million_tokens,omitempty"`
+	JoulesPerGoodTurn       *[2]float64 `json:"joules_per_good_turn,omitempty"`
+	DollarsPerMillionTokens *[2]float64 `json:"dollars_per_million_tokens,omitempty"`
+	DollarsPerGoodTurn      *[2]float64 `json:"dollars_per_good_turn,omitempty"`
+	TokensPerGPU            *[2]float64 `json:"tokens_per_second_per_gpu,omitempty"`
+	TokensPerUser           *[2]float64 `json:"tokens_per_second_per_user,omitempty"`
 }
 
 // PercentileIntervals are the 95 % intervals of a metric's p50 and p95 in seconds, absent where not known.

@@ -5,7 +5,17 @@ export interface FigureInfo {
   readonly name: string;
   /** What it is, in sentences. */
   readonly help: string;
-  readonly unit: 's' | 'ratio' | 'requests/s' | 'tokens/s' | 'tokens' | 'bytes' | 'requests' | 'conversations';
+  readonly unit:
+    | 's'
+    | 'ratio'
+    | 'requests/s'
+    | 'tokens/s'
+    | 'tokens'
+    | 'bytes'
+    | 'requests'
+    | 'conversations'
+    | 'J'
+    | '$';
   /** The direction in which it improves; absent: neither. */
   readonly better?: 'lower' | 'higher';
   /** The objective for its p95. */
@@ -146,6 +156,42 @@ const table = {
     help: 'GPU memory in use: the weights, the KV cache, which engines reserve at startup, and temporary buffers.',
     unit: 'bytes',
     better: 'lower',
+  },
+  joules_per_million_tokens: {
+    name: 'Energy per million tokens',
+    help: 'Energy of the workers’ GPUs per million output tokens.',
+    unit: 'J',
+    better: 'lower',
+  },
+  joules_per_good_turn: {
+    name: 'Energy per turn within the SLOs',
+    help: 'Energy of the workers’ GPUs per turn that met every SLO.',
+    unit: 'J',
+    better: 'lower',
+  },
+  dollars_per_million_tokens: {
+    name: 'Price per million tokens',
+    help: 'Price of the workers’ GPUs per million output tokens, by deployment.gpu_hour.',
+    unit: '$',
+    better: 'lower',
+  },
+  dollars_per_good_turn: {
+    name: 'Price per turn within the SLOs',
+    help: 'Price of the workers’ GPUs per turn that met every SLO, by deployment.gpu_hour.',
+    unit: '$',
+    better: 'lower',
+  },
+  tokens_per_second_per_gpu: {
+    name: 'Tokens/s per GPU',
+    help: 'Output tokens per second / GPUs of the workers.',
+    unit: 'tokens/s',
+    better: 'higher',
+  },
+  tokens_per_second_per_user: {
+    name: 'Tokens/s per user',
+    help: '1 / median TPOT: the speed at which a user sees an answer being written.',
+    unit: 'tokens/s',
+    better: 'higher',
   },
 } satisfies Record<string, FigureInfo>;
 

@@ -904,6 +904,10 @@ export interface components {
             /** @description values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95 */
             at_least?: string[];
             concurrency: number | string;
+            /** @description price of the GPUs per turn within every SLO, by `deployment.gpu_hour` */
+            dollars_per_good_turn?: number;
+            /** @description price of the GPUs per million output tokens, by `deployment.gpu_hour` */
+            dollars_per_million_tokens?: number;
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
             /** @description p95 of the time to first token that the server reports with its turns */
@@ -912,8 +916,14 @@ export interface components {
             error_ratio?: number;
             /** @description largest own errors of the load generator, which `intervals` include */
             errors?: components["schemas"]["RowErrors"];
+            /** @description times until the first token by the engines themselves, which files in CSV do not have; absent: not known */
+            first_token?: components["schemas"]["FirstTokenParts"];
             /** @description memory in use on a GPU, mean over the workers' GPUs and over time */
             gpu_memory_bytes?: number;
+            /** @description power draw of the workers' GPUs together, mean over time */
+            gpu_power_watts?: number;
+            /** @description GPUs of all workers */
+            gpus?: number;
             /** @description shares of the prompt tokens by what became of them, which files in CSV do not have; absent: not known */
             hit_causes?: {
                 [key: string]: number;
@@ -931,6 +941,10 @@ export interface components {
             /** @description absent: none is known */
             intervals?: components["schemas"]["RowIntervals"];
             itl: components["schemas"]["Percentiles"];
+            /** @description energy of the GPUs per turn within every SLO */
+            joules_per_good_turn?: number;
+            /** @description energy of the GPUs per million output tokens */
+            joules_per_million_tokens?: number;
             kv_hit_ratio?: number;
             /** @description delay of the load generator during the measurement (p95), if known */
             lag_seconds?: number;
@@ -944,6 +958,8 @@ export interface components {
             /** @description number of turns, if known */
             n?: number;
             output_tokens_per_second?: number;
+            /** @description the power is that of a simulated GPU */
+            power_simulated?: boolean;
             /** @description seconds, largest of any worker at any time */
             queue_largest?: number;
             /** @description seconds, smallest of the workers' largest queue times */
@@ -958,6 +974,10 @@ export interface components {
             /** @description length of the measurement, if known */
             seconds?: number;
             speculation: components["schemas"]["Speculation"];
+            /** @description output tokens per second / GPUs */
+            tokens_per_second_per_gpu?: number;
+            /** @description 1 / median TPOT: what a user sees while an answer is written */
+            tokens_per_second_per_user?: number;
             /** @description tokens per forward pass of the target model, by the engines' metrics; 1 without speculation */
             tokens_per_step?: number;
             tpot: components["schemas"]["Percentiles"];
@@ -1039,6 +1059,8 @@ export interface components {
             cache_blocks?: number;
             /** @description trtllm, vllm, sglang */
             engine?: string;
+            /** @description of the last 60 s, by the engines' own times */
+            first_token?: components["schemas"]["FirstTokenParts"];
             gpu?: string;
             inflight?: number;
             inflight_max?: number;
@@ -1056,6 +1078,8 @@ export interface components {
             queued_router?: number;
             /** @description router with these metrics, a value of target.router */
             router?: string;
+            /** @description how routers chose the workers of the last 60 s, by their own counters */
+            router_decisions?: components["schemas"]["RouterDecision"][];
             /** @description whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the metrics do not show how it chose */
             routes_by_kv?: boolean;
             /** @description max / mean in-flight over the workers */
@@ -1229,6 +1253,27 @@ export interface components {
             /** @description tokenizer that measured the texts; the target may count differently, so lengths are estimates */
             tokenizer?: string;
         };
+        /** @description What the output of a cluster takes, and what it yields on a GPU and for a user. Absent values are not known. No value comes from a data sheet. */
+        Cost: {
+            /** @description price of the GPUs per turn within every SLO, by `deployment.gpu_hour` */
+            dollars_per_good_turn?: number;
+            /** @description price of the GPUs per million output tokens, by `deployment.gpu_hour` */
+            dollars_per_million_tokens?: number;
+            /** @description power draw of the workers' GPUs together, mean over time */
+            gpu_power_watts?: number;
+            /** @description GPUs of all workers */
+            gpus?: number;
+            /** @description energy of the GPUs per turn within every SLO */
+            joules_per_good_turn?: number;
+            /** @description energy of the GPUs per million output tokens */
+            joules_per_million_tokens?: number;
+            /** @description the power is that of a simulated GPU */
+            power_simulated?: boolean;
+            /** @description output tokens per second / GPUs */
+            tokens_per_second_per_gpu?: number;
+            /** @description 1 / median TPOT: what a user sees while an answer is written */
+            tokens_per_second_per_user?: number;
+        };
         /** @description The level at which the second of two modes stops or begins to be better by TTFT p95. */
         Crossing: {
             /** @description no level is certain to be above the crossing: the interval ends at the highest level or beyond it */
@@ -1267,6 +1312,8 @@ export interface components {
             /** @description share for the KV cache, 0 to 1 */
             free_gpu_memory_fraction?: number;
             gpu?: string;
+            /** @description price of an hour of one GPU, in dollars */
+            gpu_hour?: number;
             /** @description absent: not known */
             kind?: components["schemas"]["TargetKind"];
             /** @description version */
@@ -1368,6 +1415,15 @@ export interface components {
             /** @description hit rate that one unlimited cache for all requests of the trace would have, in their order */
             theoretical_hit_ratio?: number;
         };
+        /** @description Mean times of requests until their first token in seconds, by the engines' own histograms. An absent part is not reported. */
+        FirstTokenParts: {
+            /** @description from the arrival at the engine to the first token */
+            engine: number;
+            /** @description of these, from then to the first token */
+            prefill?: number;
+            /** @description of these, until the engine began the request */
+            queue?: number;
+        };
         /**
          * @description The reason why the built-in questioner asked a question in place of a model.
          *     - `empty`: an answer without a text
@@ -1404,6 +1460,8 @@ export interface components {
             memory_total?: number;
             /** @description bytes */
             memory_used?: number;
+            /** @description power draw in watts; of an instance in MIG mode, that of its whole GPU */
+            power_watts?: number;
             /** @description 0 to 1 */
             utilisation?: number;
             /** @description present if the GPU is assigned to the worker by its pod */
@@ -1501,6 +1559,7 @@ export interface components {
         /** @description What became of a part of the prompt tokens. */
         HitCause: {
             kind: components["schemas"]["HitCauseKind"];
+            reason?: components["schemas"]["HitReason"];
             remedy?: string;
             /** @description of the prompt tokens */
             share: number;
@@ -1521,10 +1580,30 @@ export interface components {
          * @enum {string}
          */
         HitCauseKind: "found" | "new" | "elsewhere" | "spilled" | "evicted" | "remainder" | "unexplained";
+        /**
+         * @description Why a router did not send prompts where their beginning was, as far as its counters and the settings show it.
+         *     - `policy_ignores_prompts`: its policy does not look at prompts
+         *     - `no_session_sent`: its policy goes by sessions, and requests do not name theirs
+         *     - `index_has_no_blocks`: its index of the engines' blocks does not have the prompts
+         *     - `no_token_ids`: it had no token ids to compare prompts by
+         *     - `hot_prefix`: one beginning has more turns than its worker can take
+         * @enum {string}
+         */
+        HitReason: "policy_ignores_prompts" | "no_session_sent" | "index_has_no_blocks" | "no_token_ids" | "hot_prefix";
         /** @description GPUs of a host that could not be matched to a worker. */
         HostGPUs: {
             gpus: components["schemas"]["GPU"][];
             host: string;
+        };
+        /** @description A beginning of prompts that many turns have. */
+        HotPrefix: {
+            /** @description first words of the text */
+            name: string;
+            /** @description of all turns */
+            share: number;
+            /** @description the worker with most of these turns, and its share of them */
+            worker: string;
+            worker_share: number;
         };
         /** @description The comparison of a live value with a baseline's. `percent` is relative to the baseline's value, and positive if live is better. */
         Improvement: {
@@ -1559,6 +1638,8 @@ export interface components {
         LaneSnapshot: {
             baseline: components["schemas"]["Comparison"];
             cluster: components["schemas"]["Cluster"];
+            /** @description over the last 60 s */
+            cost?: components["schemas"]["Cost"];
             kv: components["schemas"]["KV"];
             name: string;
             /** @description workers, or else UUIDs of GPUs, that also serve another lane, so that the lanes affect each other's figures; absent: none known */
@@ -1912,6 +1993,12 @@ export interface components {
              */
             recorded_at: string;
         };
+        /** @description An outcome of a router's choices of workers, by a counter of the router. */
+        RouterDecision: {
+            metric: string;
+            outcome: string;
+            requests: number;
+        };
         /** @description The state of one worker for a decision, including the load of the request. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`. Under kv the lowest cost wins. Other modes report the cost for comparison. */
         RoutingCandidate: {
             cost: number;
@@ -1962,11 +2049,31 @@ export interface components {
                 number,
                 number
             ];
+            dollars_per_good_turn?: [
+                number,
+                number
+            ];
+            dollars_per_million_tokens?: [
+                number,
+                number
+            ];
             gpu_memory_bytes?: [
                 number,
                 number
             ];
+            gpu_power_watts?: [
+                number,
+                number
+            ];
             itl: components["schemas"]["PercentileIntervals"];
+            joules_per_good_turn?: [
+                number,
+                number
+            ];
+            joules_per_million_tokens?: [
+                number,
+                number
+            ];
             kv_hit_ratio?: [
                 number,
                 number
@@ -1977,6 +2084,14 @@ export interface components {
                 number
             ];
             requests_per_second?: [
+                number,
+                number
+            ];
+            tokens_per_second_per_gpu?: [
+                number,
+                number
+            ];
+            tokens_per_second_per_user?: [
                 number,
                 number
             ];
@@ -2066,8 +2181,12 @@ export interface components {
              */
             since?: string;
             source: components["schemas"]["ShadowSource"];
+            /** @description parts of the mean TTFT of the last 60 s, which add up to it; absent: no engine reports its own */
+            ttft?: components["schemas"]["TTFTPart"][];
             /** @description why the policies' figures are unreliable; absent: they are reliable */
             withheld?: string;
+            /** @description how the work of the last 60 s is divided between the workers; absent: no turn reported its worker and its hits */
+            work?: components["schemas"]["ShadowWork"];
             /** @description blocks in the cache of one worker */
             worker_blocks: number;
             workers: number;
@@ -2107,6 +2226,19 @@ export interface components {
          * @enum {string}
          */
         ShadowSource: "token_ids" | "text" | "none";
+        /** @description How the work of turns, whose worker and hits are known, is divided between the workers. */
+        ShadowWork: {
+            /** @description beginnings that several conversations share, with many turns */
+            hot_prefixes: components["schemas"]["HotPrefix"][];
+            /** @description beside Text */
+            remedy?: string;
+            /** @description most uncached tokens of a worker ÷ mean of all workers */
+            skew: number;
+            /** @description a sentence where a worker has much more work than the others */
+            text?: string;
+            /** @description by name */
+            workers: components["schemas"]["WorkerWork"][];
+        };
         /**
          * @description Names a kind of traffic.
          *     - `recorded`: the workload behind the recorded results
@@ -2931,6 +3063,10 @@ export interface components {
             turns_by_worker?: {
                 [key: string]: number;
             };
+            /** @description prompt tokens of these turns that each worker had to compute, as usage has them; absent: no turn reported them */
+            uncached_by_worker?: {
+                [key: string]: number;
+            };
             /** Format: date-time */
             until: string;
             /** @description what went wrong in the switch before the span, such as a failed cold.http, or in its streams, and what held its load down; absent: nothing */
@@ -2968,6 +3104,14 @@ export interface components {
             state: components["schemas"]["SweepState"];
             /** @description the findings so far, in sentences */
             words: string[];
+        };
+        /** @description A part of the mean time to first token. */
+        TTFTPart: {
+            /** @enum {string} */
+            name: "router" | "queue" | "prefill" | "rest";
+            seconds: number;
+            /** @description where the time passes */
+            text: string;
         };
         /** @description The server under load. */
         Target: {
@@ -3307,6 +3451,8 @@ export interface components {
             others: components["schemas"]["TrialDifference"][];
             /** @description difference in the deciding metric */
             primary: components["schemas"]["TrialDifference"];
+            /** @description as those of the trial, of the better mode of the pair */
+            worse?: components["schemas"]["TrialDifference"][];
         };
         /** @description The place of a mode in a trial. */
         TrialPlace: {
@@ -3384,6 +3530,8 @@ export interface components {
                 number,
                 number
             ];
+            /** @description costs for the modes of `primary`; intervals of 95 % at the latest look */
+            costs?: components["schemas"]["TrialDifference"][];
             /** @description absent: not known yet */
             detectable?: components["schemas"]["TrialDetectable"];
             /** @description trial of two modes */
@@ -3405,6 +3553,8 @@ export interface components {
             overload?: components["schemas"]["TrialOverload"][];
             /** @description trial on pairs: pairs of spans */
             pairs?: number;
+            /** @description the power is that of simulated GPUs */
+            power_simulated?: boolean;
             /** @description difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up */
             primary?: components["schemas"]["TrialDifference"];
             /** @description absent: no earlier trials of these arms */
@@ -3422,10 +3572,12 @@ export interface components {
                 [key: string]: components["schemas"]["TrialVariance"];
             };
             /**
-             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes. overloaded: some mode does not keep up with the rate, so that latencies are not compared
+             * @description trade_off: one is better and fails more turns than the other, or is certainly worse in throughput, TPOT or energy by more than the smallest difference of interest, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes. overloaded: some mode does not keep up with the rate, so that latencies are not compared
              * @enum {string}
              */
             verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "b_fails_more" | "a_fails_more" | "failures_differ" | "no_difference" | "time_over" | "overloaded";
+            /** @description figures in which the better mode of `primary` is certainly worse by more than the smallest difference of interest */
+            worse?: components["schemas"]["TrialDifference"][];
         };
         /** @description The variance between the spans of an arm on the scale of differences, which is logarithmic for times and rates. */
         TrialVariance: {
@@ -3644,6 +3796,13 @@ export interface components {
             routed?: number;
             waiting?: number;
         };
+        /** @description The work of one worker. */
+        WorkerWork: {
+            turns: number;
+            /** @description prompt tokens that the worker had to compute */
+            uncached_tokens: number;
+            worker: string;
+        };
         /** @description A change of the workload's settings. Omitted fields do not change. */
         WorkloadPatch: {
             /** @description How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness). */
@@ -3739,6 +3898,7 @@ export type ConversationList = components['schemas']['ConversationList'];
 export type ConversationStatus = components['schemas']['ConversationStatus'];
 export type ConversationTurn = components['schemas']['ConversationTurn'];
 export type CorpusStatus = components['schemas']['CorpusStatus'];
+export type Cost = components['schemas']['Cost'];
 export type Crossing = components['schemas']['Crossing'];
 export type DecisionList = components['schemas']['DecisionList'];
 export type Deployment = components['schemas']['Deployment'];
@@ -3752,6 +3912,7 @@ export type EventKind = components['schemas']['EventKind'];
 export type EventList = components['schemas']['EventList'];
 export type Feature = components['schemas']['Feature'];
 export type Fidelity = components['schemas']['Fidelity'];
+export type FirstTokenParts = components['schemas']['FirstTokenParts'];
 export type FollowupCause = components['schemas']['FollowupCause'];
 export type FollowupStatus = components['schemas']['FollowupStatus'];
 export type GPU = components['schemas']['GPU'];
@@ -3764,7 +3925,9 @@ export type History = components['schemas']['History'];
 export type HistoryPoint = components['schemas']['HistoryPoint'];
 export type HitCause = components['schemas']['HitCause'];
 export type HitCauseKind = components['schemas']['HitCauseKind'];
+export type HitReason = components['schemas']['HitReason'];
 export type HostGPUs = components['schemas']['HostGPUs'];
+export type HotPrefix = components['schemas']['HotPrefix'];
 export type Improvement = components['schemas']['Improvement'];
 export type KV = components['schemas']['KV'];
 export type LaneSnapshot = components['schemas']['LaneSnapshot'];
@@ -3800,6 +3963,7 @@ export type QuestionerKind = components['schemas']['QuestionerKind'];
 export type Ramp = components['schemas']['Ramp'];
 export type Range = components['schemas']['Range'];
 export type Replay = components['schemas']['Replay'];
+export type RouterDecision = components['schemas']['RouterDecision'];
 export type RoutingCandidate = components['schemas']['RoutingCandidate'];
 export type RoutingDecision = components['schemas']['RoutingDecision'];
 export type RowErrors = components['schemas']['RowErrors'];
@@ -3814,6 +3978,7 @@ export type ShadowChoices = components['schemas']['ShadowChoices'];
 export type ShadowFigures = components['schemas']['ShadowFigures'];
 export type ShadowPolicy = components['schemas']['ShadowPolicy'];
 export type ShadowSource = components['schemas']['ShadowSource'];
+export type ShadowWork = components['schemas']['ShadowWork'];
 export type ShapePreset = components['schemas']['ShapePreset'];
 export type Showcase = components['schemas']['Showcase'];
 export type ShowcaseRequest = components['schemas']['ShowcaseRequest'];
@@ -3869,6 +4034,7 @@ export type SweepRequest = components['schemas']['SweepRequest'];
 export type SweepSpan = components['schemas']['SweepSpan'];
 export type SweepState = components['schemas']['SweepState'];
 export type SweepSummary = components['schemas']['SweepSummary'];
+export type TTFTPart = components['schemas']['TTFTPart'];
 export type Target = components['schemas']['Target'];
 export type TargetID = components['schemas']['TargetID'];
 export type TargetKind = components['schemas']['TargetKind'];
@@ -3914,6 +4080,7 @@ export type Vendor = components['schemas']['Vendor'];
 export type Verdict = components['schemas']['Verdict'];
 export type Window = components['schemas']['Window'];
 export type Worker = components['schemas']['Worker'];
+export type WorkerWork = components['schemas']['WorkerWork'];
 export type WorkloadPatch = components['schemas']['WorkloadPatch'];
 export type WorkloadShape = components['schemas']['WorkloadShape'];
 export type ResponseProblem = components['responses']['Problem'];

@@ -32,6 +32,7 @@ export function settingsOf(deployment: Deployment): Setting[] {
     { name: 'KV cache dtype', value: deployment.kv_cache_dtype?.toUpperCase() },
     { name: 'KV cache block size', value: count(deployment.block_size, 'tokens') },
     { name: 'Free GPU memory for the KV cache', value: memory === undefined ? undefined : percent(memory, 0) },
+    { name: 'Price of a GPU-hour', value: deployment.gpu_hour === undefined ? undefined : `${deployment.gpu_hour} $` },
   ];
 }
 

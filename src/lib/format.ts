@@ -29,7 +29,7 @@ function writer(decimals: number): Intl.NumberFormat {
 
 /** The format of a value in a unit. */
 export interface Format {
-  unit?: 'ms' | 's' | '%' | 'GiB';
+  unit?: 'ms' | 's' | '%' | 'GiB' | 'MJ' | 'J' | '$';
   /** The factor from the value to the unit. */
   factor?: number;
   /** The number of decimals; 0 by default. */

@@ -30,10 +30,13 @@ func check(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	for _, note := range notes {
 		fmt.Fprintln(stdout, note)
 	}
-	if conf.CheckCluster {
-		return checkCluster(ctx, conf, stdout)
+	if conf.CheckTarget {
+		err = checkTargets(ctx, conf, stdout)
 	}
-	return nil
+	if conf.CheckCluster {
+		err = errors.Join(err, checkCluster(ctx, conf, stdout))
+	}
+	return err
 }
 
 func checkFiles(ctx context.Context, conf *config.Config) (notes []string, err error) {

@@ -59,6 +59,8 @@ type laneEnd struct {
 	cluster report.Cluster
 	before  *api.Comparison // of the last run
 	limited *lane.Limited
+
+	failures onlyFailures
 }
 
 // run serves until the run ends by its own limits or by the end of ctx, and prints its results. cancel ends work, the
@@ -125,6 +127,8 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 				return report.ByDuration
 			case e.conf.Requests > 0 && e.allSent():
 				return report.ByRequests
+			case e.aborted(now):
+				return report.ByFailure
 			case !e.begun.IsZero() && state.Phase == api.PhaseStopped && e.lane.TrafficEnded():
 				return report.ByTraffic
 			case !e.begun.IsZero() && state.Phase == api.PhaseStopped:
@@ -138,8 +142,38 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 // as many must have ended.
 func (e *endOf) allSent() bool {
 	return !slices.ContainsFunc(e.lanes, func(l laneEnd) bool {
-		return max(l.Sent(), l.Finished()) < int64(e.conf.Requests)
+		ok, failed := l.Finished()
+		return max(l.Sent(), ok+failed) < int64(e.conf.Requests)
 	})
+}
+
+// onlyFailures is the time in which turns of a lane failed and none succeeded.
+type onlyFailures struct {
+	ok, failed int64     // at since
+	since      time.Time // the last success, or the beginning; zero before
+}
+
+// lasts reports whether turns have failed and none has succeeded for a time. It is false right after another start of
+// the workload, which counts turns anew.
+func (f *onlyFailures) lasts(now time.Time, ok, failed int64, within time.Duration) bool {
+	if f.since.IsZero() || ok != f.ok || failed < f.failed {
+		*f = onlyFailures{ok, failed, now}
+	}
+	return failed > f.failed && now.Sub(f.since) >= within
+}
+
+// aborted reports whether a lane has only failures for the time of abort_after.
+func (e *endOf) aborted(now time.Time) bool {
+	if e.conf.AbortAfter == 0 || e.begun.IsZero() {
+		return false
+	}
+	for i := range e.lanes {
+		ok, failed := e.lanes[i].Finished()
+		if e.lanes[i].failures.lasts(now, ok, failed, e.conf.AbortAfter) {
+			return true
+		}
+	}
+	return false
 }
 
 // notice records when the workload started, and when it started again.
@@ -181,7 +215,7 @@ func (e *endOf) end(ctx context.Context, cause report.Cause) (*report.Run, error
 		}
 	}
 	grace := e.conf.Grace
-	if cause == report.BySignal {
+	if cause == report.BySignal || cause == report.ByFailure {
 		grace = 0
 	}
 	if err := e.lane.Finish(ctx, "command line", grace, stopWithin); err != nil {
@@ -340,6 +374,8 @@ func (e *endOf) verdict(r *report.Run) error {
 		return errNothing
 	case r.Failed():
 		return errFailIf
+	case r.Aborted() != "":
+		return errors.New(r.Aborted())
 	case r.MostFailed() != "":
 		return errors.New(r.MostFailed())
 	case r.Twin != nil && !r.Twin.Measured():

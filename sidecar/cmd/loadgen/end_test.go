@@ -232,6 +232,21 @@ func TestEveryTurnFails(t *testing.T) {
 	assert.Regexp(t, `^loadgen: no turn succeeded: \d+ turns failed, \d+ as http_5xx: .*no workers`, lines[len(lines)-1])
 }
 
+// A server that fails for good ends a run before its time. Its earlier turns are reported.
+func TestRunIsAborted(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	fails := refuse(http.StatusServiceUnavailable, "no workers")
+	p := newProgram(t, "--target-url="+server.URL, "--concurrency=2", "--start-rate=1000", "--target-rps=0",
+		"--duration=1h", "--abort-after=300ms")
+	p.serve(server.URL)
+	p.eventually("turns succeed", func() bool { return p.lane().Totals.OK > 3 })
+	server.breaks(fails)
+	assert.Equal(t, broken, p.code(), &p.log)
+	assert.Contains(t, p.log.String(), "loadgen: the run was aborted, since no turn succeeded for the time of "+
+		"--abort-after; most failed as http_5xx: ")
+}
+
 // On a server that delays exactly every second request, half of the turns are slow: with a grace period all of them
 // end and count, without one those in flight count as at least as long as they took so far.
 func TestEndKeepsSlowTurns(t *testing.T) {

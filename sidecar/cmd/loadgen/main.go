@@ -134,6 +134,11 @@ func isUndecided(err error) bool {
 // of the run.
 func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) error {
 	out := &terminal{w: stderr}
+	if conf.Sweep != nil && conf.ByHand && out.file() == nil {
+		return notStarted{api.Refuse("mode.driver", "manual", "another driver, since a switch by hand cannot be confirmed "+
+			"without a terminal: pinned for a Dynamo, endpoints, kubernetes, or arms with a url each or with switch.command; "+
+			"--mode-driver=manual waits until the page confirms it")}
+	}
 	log := newLog(conf, out)
 	files := divide(openFileLimit(), filesEach(conf))
 	if err := files.check("concurrency", conf.Concurrency); err != nil && !conf.Members.Coordinates() {
@@ -188,7 +193,7 @@ func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc
 	}
 	live, end := context.WithCancel(work)
 	defer end()
-	if f, ok := out.w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f := out.file(); f != nil {
 		wg.Go(func() { statusLine(live, out, width(f), func() string { return line(g.view.Snapshot()) }) })
 	}
 	over := func() {

@@ -44,6 +44,7 @@ var wantMetrics = []struct {
 		"baseline_level_tpot_seconds baseline_level_tpot_derived_seconds baseline_level_latency_seconds"},
 	{dto.MetricType_GAUGE, "arm baseline concurrency mode speculation", "baseline_level_output_tokens_per_second " +
 		"baseline_level_requests_per_second baseline_level_kv_hit_ratio"},
+	{dto.MetricType_GAUGE, "simulated", "tokens_per_second_per_user tokens_per_second_per_gpu dollars_per_million_tokens"},
 	{dto.MetricType_GAUGE, "-", "client_cpu_ratio client_lag_seconds"},
 }
 
@@ -54,7 +55,7 @@ func TestMetrics(t *testing.T) {
 	// The cap of 25 requests/s holds none of 60 conversations with turns of 3 s, so that the baseline has their level.
 	server.gap.Store(int64(time.Second))
 	p := start(t, server.URL, "--concurrency=60", "--default-baseline=h200x3-tp1-llama70b-fp8", "--start",
-		"--start-rate=100")
+		"--start-rate=100", "--deployment-gpu-hour=3.5", "--deployment-workers=3", "--deployment-tensor-parallel=1")
 	p.eventually("the self-check has a verdict", func() bool { return p.status().Client.Verdict != api.VerdictUnknown })
 	p.eventually("turns have ended", p.serves(100))
 

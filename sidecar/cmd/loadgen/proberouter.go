@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -25,7 +26,7 @@ func probeRouters(ctx context.Context, conf *config.Config, stdout io.Writer) er
 	}
 	var all []result
 	for _, at := range addressed(conf) {
-		report, err := probeRouter(ctx, at.conf, conf.Probe.Engines)
+		report, err := probeRouter(ctx, at.conf, probe.Options{Engines: conf.Probe.Engines})
 		if err != nil {
 			return notStarted{err}
 		}
@@ -61,20 +62,48 @@ func addressed(conf *config.Config) (all []address) {
 }
 
 // probeRouter looks at the router of one address. Without engines, it finds those among the pages of the cluster.
-func probeRouter(ctx context.Context, conf *config.Config, engines []string) (probe.Report, error) {
-	options, err := chatOptions(targetOptions(conf), conf.Target.APIKey, conf.Target.Opened)
-	if err != nil {
+func probeRouter(ctx context.Context, conf *config.Config, o probe.Options) (_ probe.Report, err error) {
+	if o.Chat, err = chatOptions(targetOptions(conf), conf.Target.APIKey, conf.Target.Opened); err != nil {
 		return probe.Report{}, err
 	}
-	if len(engines) == 0 {
+	if len(o.Engines) == 0 {
 		own, _ := url.Parse(conf.Target.URL)
 		pages := slices.DeleteFunc(slices.Clone(conf.Cluster.MetricsURLs), func(page string) bool {
 			u, err := url.Parse(page)
 			return err == nil && own != nil && u.Host == own.Host
 		})
-		engines = probe.FindEngines(ctx, &http.Client{Timeout: 3 * time.Second}, pages)
+		o.Engines = probe.FindEngines(ctx, &http.Client{Timeout: 3 * time.Second}, pages)
 	}
-	return probe.Run(ctx, probe.Options{Chat: options, Engines: engines})
+	return probe.Run(ctx, o)
+}
+
+// lookTimeout bounds the look at a router before a trial, which takes up to 17 s in front of real engines.
+const lookTimeout = 30 * time.Second
+
+// lookAtRouters returns a function that looks at the router of each arm with an address of its own, and says what has
+// no effect, or is not known. A router that is not recognized, or does not answer, costs no time: the trial itself
+// reports one that does not serve.
+func lookAtRouters(conf *config.Config, say func(string)) func(context.Context) {
+	return func(ctx context.Context) {
+		for _, at := range addressed(conf) {
+			if at.arm == "" {
+				continue
+			}
+			timed, cancel := context.WithTimeout(ctx, lookTimeout)
+			report, err := probeRouter(timed, at.conf, probe.Options{RecognizedOnly: true})
+			cancel()
+			if err != nil || report.Router == "" {
+				continue
+			}
+			lines := []string{fmt.Sprintf("%s is %s", at.arm, report.Router)}
+			for _, f := range report.Findings() {
+				if f.Verdict != probe.Yes {
+					lines = append(lines, f.Text)
+				}
+			}
+			say(strings.Join(lines, "; "))
+		}
+	}
 }
 
 // marks are what a line of the result begins with.

@@ -49,6 +49,8 @@ type question struct {
 	ready   func() error // why the target cannot serve; nil: it can
 	state   func() api.State
 	say     func(text string) // writes a line of progress
+	// look looks at the routers of the arms before the first attempt to begin; nil does not.
+	look func(context.Context)
 
 	kept    string                 // the unfinished sweep to resume; empty: none
 	id      atomic.Pointer[string] // nil: not begun
@@ -72,6 +74,9 @@ func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*ques
 			return nil, err
 		}
 		q.asked.Request.Like = like
+	}
+	if q.asked.Probe {
+		q.look = lookAtRouters(conf, q.say)
 	}
 	return q, q.lookBack(ctx)
 }
@@ -302,6 +307,10 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 	}
 	if err := q.ready(); err != nil {
 		return "", fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+	}
+	if q.look != nil {
+		q.look(ctx)
+		q.look = nil
 	}
 	r := q.asked.Request
 	r.Modes = slices.Clone(r.Modes)

@@ -41,6 +41,8 @@ func TestTrialIsResumed(t *testing.T) {
 	trial := func() *program {
 		args := []string{"trial", "--span=1h", "--max-time=12h", "--concurrency=3"}
 		p := newProgram(t, append(args, twoRouters(kv, rr)...)...)
+		kv.gap.Store(int64(time.Millisecond)) // for the look at the routers
+		rr.gap.Store(int64(time.Millisecond))
 		p.dir = dir
 		p.serve(kv.URL)
 		p.eventually("a span warms up", func() bool { // the first one takes an hour
@@ -57,12 +59,14 @@ func TestTrialIsResumed(t *testing.T) {
 	require.NoError(t, err)
 	helpShowsDefaults(t, list.Defaults)
 	assert.Equal(t, unmeasured, p.stop(os.Interrupt))
+	assert.Regexp(t, `round_robin is NVIDIA Dynamo; all requests went to one worker`, p.log.String())
 	last := "\nloadgen: the trial is unfinished. It has 0 spans so far, kept in " + dir + "; " +
 		"run the same command to resume\n"
 	assert.True(t, strings.HasSuffix(p.log.String(), last), &p.log)
 
 	p = trial()
 	assert.Contains(t, p.log.String(), "resuming the trial from ")
+	assert.NotContains(t, p.log.String(), "is NVIDIA Dynamo", "it is looked at before a trial begins")
 	assert.Equal(t, began.ID, p.lane().State.Sweep.ID)
 	_, err = p.client.PatchSweep(t.Context(), began.ID, api.SweepPatch{State: api.SweepCancelled})
 	require.NoError(t, err)
@@ -76,7 +80,7 @@ func TestTrialWithKilledRouter(t *testing.T) {
 	t.Parallel()
 	kv, router := startTarget(t), startTarget(t)
 	p := newProcess(t, append([]string{
-		"trial", "--span=1s", "--max-time=1h", "--concurrency=2", "--seed=1",
+		"trial", "--span=1s", "--max-time=1h", "--concurrency=2", "--seed=1", "--no-probe",
 	}, twoRouters(kv, router)...)...)
 	for _, s := range []*target{kv, router} {
 		s.gap.Store(int64(time.Millisecond))

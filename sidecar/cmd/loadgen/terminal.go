@@ -2,7 +2,10 @@ package main
 
 import (
 	"io"
+	"os"
 	"sync"
+
+	"golang.org/x/term"
 
 	"kvbooth/sidecar/api"
 )
@@ -16,6 +19,15 @@ type terminal struct {
 	mu     sync.Mutex
 	w      io.Writer
 	status bool // the last thing written was a status line
+}
+
+// file returns the file of a terminal, or nil for any other writer.
+func (t *terminal) file() *os.File {
+	f, ok := t.w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return f
 }
 
 // Write writes a log line, with escapes in place of control characters.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,6 +35,16 @@ func why(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 		}
 		return notStarted{fmt.Errorf("not known: %s", reason)}
 	}
+	if q.Format == "json" {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}
+	printWhy(stdout, &s)
+	return nil
+}
+
+func printWhy(stdout io.Writer, s *api.Shadow) {
 	fmt.Fprintf(stdout, "%d prompt tokens of %d requests in the last %.0f s\n", s.PromptTokens, s.Requests, s.Seconds)
 	for _, c := range s.Causes {
 		fmt.Fprintf(stdout, "  %6.1f %%  %-11s %s\n", 100*c.Share, c.Kind, c.Text)
@@ -49,5 +60,17 @@ func why(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	if s.Withheld != "" {
 		fmt.Fprintf(stdout, "Not reliable: %s.\n", s.Withheld)
 	}
-	return nil
+	if s.Work != nil && s.Work.Text != "" {
+		fmt.Fprintf(stdout, "Work: %s; %s.\n", s.Work.Text, s.Work.Remedy)
+	}
+	sum := 0.
+	for _, p := range s.TTFT {
+		sum += p.Seconds
+	}
+	if len(s.TTFT) > 0 {
+		fmt.Fprintf(stdout, "Mean TTFT %.1f ms\n", 1000*sum)
+	}
+	for _, p := range s.TTFT {
+		fmt.Fprintf(stdout, "  %8.1f ms  %-8s %s\n", 1000*p.Seconds, p.Name, p.Text)
+	}
 }

@@ -19,6 +19,8 @@ func TestWhy(t *testing.T) {
 			{Kind: api.CauseFound, Share: .4, Text: "40.0 % were found"},
 			{Kind: api.CauseElsewhere, Share: .6, Text: "60.0 % are on other workers", Remedy: "see its policy"},
 		},
+		Work:     &api.ShadowWork{Text: "worker a computed 90.0 %", Remedy: "copy the beginning"},
+		TTFT:     (&api.FirstTokenParts{Engine: .08, Queue: new(.02), Prefill: new(.05)}).Split(.1),
 		Policies: []api.ShadowPolicy{{Policy: "best_placement", Figures: api.ShadowFigures{HitRatio: new(.9)}}},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +36,12 @@ func TestWhy(t *testing.T) {
     60.0 %  elsewhere   60.0 % are on other workers
                         see its policy
 The best placement would have found 90.0 %.
+Work: worker a computed 90.0 %; copy the beginning.
+Mean TTFT 100.0 ms
+      20.0 ms  router   router, network and load generator: what was measured, less the engines' TTFT
+      20.0 ms  queue    waiting at the engine
+      50.0 ms  prefill  computing the tokens of the prompt that were not cached, up to the first token
+      10.0 ms  rest     unexplained: the engines' TTFT, less the parts above
 `, stdout)
 	shown = api.Shadow{Source: api.ShadowNone, Message: "no cluster data"}
 	code, _, stderr := command(t, "why", "--from="+server.URL)

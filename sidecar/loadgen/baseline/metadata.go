@@ -23,7 +23,8 @@ var attributes = attributesOf(
 	"deployment.tensor_parallel", "deployment.speculation", "deployment.dynamo", "deployment.kubernetes",
 	"deployment.worker_image", "deployment.serving", "deployment.block_size", "deployment.max_batch_size",
 	"deployment.max_num_tokens", "deployment.chunked_prefill", "deployment.overlap_scheduler",
-	"deployment.kv_cache_dtype", "deployment.free_gpu_memory_fraction", "workload", "provenance.runs",
+	"deployment.kv_cache_dtype", "deployment.free_gpu_memory_fraction", "deployment.gpu_hour", "workload",
+	"provenance.runs",
 	"provenance.region", "provenance.interconnect", "provenance.services", "provenance.between_modes",
 )
 
@@ -41,6 +42,14 @@ const noteKey = "note"
 // in returns a pointer to the attribute of a baseline.
 func (a *attribute) in(b *api.Baseline) any {
 	return reflect.ValueOf(b).Elem().FieldByIndex(a.place).Addr().Interface()
+}
+
+// most returns the largest number of an attribute that is a number: a share, or a price in dollars.
+func (a *attribute) most() float64 {
+	if a.key == "gpu_hour" {
+		return maxPrice
+	}
+	return 1
 }
 
 var targetKinds = []api.TargetKind{api.TargetReal, api.TargetSimulated, api.TargetMocked, api.TargetUnknown}
@@ -96,7 +105,7 @@ func (a *attribute) set(b *api.Baseline, text string) (allowed string, ok bool) 
 	case *float64:
 		n, err := parseShifted(text, 0)
 		*v = n
-		ok, allowed = err == nil && n > 0 && n <= 1, "a number above 0, up to 1"
+		ok, allowed = err == nil && n > 0 && n <= a.most(), fmt.Sprintf("a number above 0, up to %v", a.most())
 	case **bool:
 		*v = new(text == "true")
 		ok, allowed = text == "true" || text == "false", "true or false"
@@ -128,7 +137,7 @@ func (a *attribute) validate(b *api.Baseline) error {
 	case *int:
 		return validateInt(a.path, *v, 0, maxSetting)
 	case *float64:
-		return validateValue(a.path, *v, 1)
+		return validateValue(a.path, *v, a.most())
 	case **api.WorkloadShape:
 		if *v != nil {
 			return validateWorkload(**v)

@@ -76,6 +76,14 @@ var quantities = located(slices.Concat(
 		{Path: "gpu_memory_bytes", Kind: Amount, column: "gpu_memory_bytes", max: maxMemory, optional: true},
 		{Path: "ttft_mean", column: "ttft_mean_ms", optional: true},
 		{Path: "achieved_share", Kind: Rate, column: "achieved_share", optional: true},
+		{Path: "gpus", Kind: Rate, column: "gpus"},
+		{Path: "gpu_power_watts", Kind: Amount, column: "gpu_power_watts"},
+		{Path: "joules_per_million_tokens", Kind: Amount, column: "joules_per_million_tokens", max: maxJoules},
+		{Path: "joules_per_good_turn", Kind: Amount, column: "joules_per_good_turn", max: maxJoules},
+		{Path: "dollars_per_million_tokens", Kind: Amount, column: "dollars_per_million_tokens"},
+		{Path: "dollars_per_good_turn", Kind: Amount, column: "dollars_per_good_turn"},
+		{Path: "tokens_per_second_per_gpu", Kind: Rate, column: "tokens_per_second_per_gpu"},
+		{Path: "tokens_per_second_per_user", Kind: Rate, column: "tokens_per_second_per_user"},
 	},
 ))
 
@@ -204,7 +212,7 @@ func (q *Quantity) ErrorIn(e *api.RowErrors) **float64 { return fieldAt[*float64
 
 // IntervalOf returns the interval of a row's value; nil where it has none.
 func (q *Quantity) IntervalOf(r *api.BaselineRow) *[2]float64 {
-	if r.Intervals == nil {
+	if r.Intervals == nil || q.interval == nil {
 		return nil
 	}
 	return *q.IntervalIn(r.Intervals)

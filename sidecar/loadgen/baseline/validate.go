@@ -27,6 +27,8 @@ const (
 	maxSetting     = 1_000_000 // of a deployment's settings
 	maxSeconds     = 86_400    // of a latency: no turn takes longer than a day
 	maxMemory      = 1e15      // of a GPU, in bytes
+	maxPrice       = 1e4       // of an hour of a GPU, in dollars
+	maxJoules      = 1e15      // of a million tokens
 )
 
 // Kinds of a baseline.

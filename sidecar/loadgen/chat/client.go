@@ -75,6 +75,7 @@ type Recognized struct {
 	Router      string   // as [Options].Recognize identified it; empty: unknown
 	Named       bool     // Router is that of the configuration
 	NoRequestID bool     // requests carry no X-Request-Id, as Recognize decided
+	Session     bool     // requests name their conversation; see [Options].Session
 	Remarks     []string // sentences on settings that the server contradicts
 	// Worker says by what the answer named its worker: nvext.worker_id, or the name of a response header; empty: it did
 	// not.
@@ -184,7 +185,11 @@ func (c *Client) Model() string { return c.ext.modelName() }
 func (c *Client) Extensions() map[string]bool { return c.ext.inUse() }
 
 // Recognized returns what the last successful probe shows; the zero value before one.
-func (c *Client) Recognized() Recognized { return *c.found.Load() }
+func (c *Client) Recognized() Recognized {
+	r := *c.found.Load()
+	r.Session = c.opts.Session.Kind != SessionNone
+	return r
+}
 
 // Close closes the idle connections. Requests in progress end with their context.
 func (c *Client) Close() { c.kept.CloseIdleConnections() }

@@ -20,6 +20,8 @@ type gpu struct {
 	host       string // the name that the exporter reports, or else the host of the metrics page
 	page       string // the host of the metrics page
 	uuid       string
+	joules     *float64 // counter since the driver was loaded
+	simulated  bool     // the driver version is that of a simulation
 }
 
 // gpus returns the GPUs of a reading in the order of their hosts, pods and indices. In MIG mode each instance replaces
@@ -47,30 +49,28 @@ func gpus(r reading) []gpu {
 				GPU:   api.GPU{Index: string(k.index), Instance: migInstance(l)},
 				model: string(l["modelName"]), pod: string(k.pod),
 				host: cmp.Or(string(l["Hostname"]), page), page: page, uuid: string(k.uuid),
+				simulated: l["DCGM_FI_DRIVER_VERSION"] == "simulated",
 			}
 			divided[k.device] = divided[k.device] || k.instance != ""
 		}
 		return found[k]
 	}
-	for _, s := range r.samples(gpuUtilization) {
-		at(s).Utilisation = new(s.Value / 100)
-	}
-	for _, s := range r.samples(gpuActive) {
-		if g := at(s); g.Utilisation == nil {
-			g.Utilisation = new(s.Value)
+	each := func(m metric, set func(*gpu, float64)) {
+		for _, s := range r.samples(m) {
+			set(at(s), s.Value)
 		}
 	}
-	for _, s := range r.samples(gpuUsed) {
-		at(s).MemoryUsed = new(s.Value * mebibyte)
-	}
-	for _, s := range r.samples(gpuTotal) {
-		at(s).MemoryTotal = new(s.Value * mebibyte)
-	}
-	for _, s := range r.samples(gpuFree) {
-		if g := at(s); g.MemoryUsed != nil && g.MemoryTotal == nil {
-			g.MemoryTotal = new(*g.MemoryUsed + s.Value*mebibyte)
+	each(gpuUtilization, func(g *gpu, v float64) { g.Utilisation = new(v / 100) })
+	each(gpuActive, func(g *gpu, v float64) { g.Utilisation = cmp.Or(g.Utilisation, &v) })
+	each(gpuUsed, func(g *gpu, v float64) { g.MemoryUsed = new(v * mebibyte) })
+	each(gpuTotal, func(g *gpu, v float64) { g.MemoryTotal = new(v * mebibyte) })
+	each(gpuFree, func(g *gpu, v float64) {
+		if g.MemoryUsed != nil && g.MemoryTotal == nil {
+			g.MemoryTotal = new(*g.MemoryUsed + v*mebibyte)
 		}
-	}
+	})
+	each(gpuPower, func(g *gpu, v float64) { g.PowerWatts = &v })
+	each(gpuEnergy, func(g *gpu, v float64) { g.joules = new(v / 1000) })
 	list := make([]gpu, 0, len(found))
 	for k, g := range found {
 		if k.instance != "" || !divided[k.device] {
@@ -255,6 +255,27 @@ func shortList(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
 	}
 	return strings.Join(names, ", ")
+}
+
+// energies returns what the GPUs of the workers report of their energy, each GPU once. The power of an instance in MIG
+// mode is that of the whole GPU and is left out.
+func (ro *roster) energies() (all []api.GPUReading) {
+	listed := map[string]bool{}
+	for _, w := range ro.workers {
+		for _, g := range w.gpus {
+			one := api.GPUReading{ID: g.host + " " + g.Index + " " + g.uuid, Simulated: g.simulated}
+			if g.Instance == "" {
+				one.Watts, one.Joules = g.PowerWatts, g.joules
+			} else {
+				one.Divided = true
+			}
+			if !listed[one.ID] {
+				all = append(all, one)
+			}
+			listed[one.ID] = true
+		}
+	}
+	return all
 }
 
 // gpuModel returns the type of the first GPU that a worker uses, "" where none is known.

@@ -61,6 +61,13 @@ var (
 	queueSum   = engine("request_queue_time_seconds_sum", "sglang:queue_time_seconds_sum")
 	queueCount = engine("request_queue_time_seconds_count", "sglang:queue_time_seconds_count")
 
+	// Times of requests from their arrival at the engine, and of their prefill. vLLM counts the first at the first token,
+	// the others at the end of a request.
+	firstSum     = engine("time_to_first_token_seconds_sum", "sglang:time_to_first_token_seconds_sum")
+	firstCount   = engine("time_to_first_token_seconds_count", "sglang:time_to_first_token_seconds_count")
+	prefillSum   = metric{"vllm:request_prefill_time_seconds_sum"}
+	prefillCount = metric{"vllm:request_prefill_time_seconds_count"}
+
 	// Counts of tokens. vLLM up to 0.9 has gpu_ in the names.
 	prefixHits = metric{
 		"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total",
@@ -98,10 +105,14 @@ var (
 	gpuUsed        = metric{"DCGM_FI_DEV_FB_USED"}           // MiB
 	gpuFree        = metric{"DCGM_FI_DEV_FB_FREE"}           // MiB
 	gpuTotal       = metric{"DCGM_FI_DEV_FB_TOTAL"}          // MiB
+	gpuPower       = metric{"DCGM_FI_DEV_POWER_USAGE"}       // W
+
+	// A counter of mJ since the driver was loaded, on GPUs from Volta on.
+	gpuEnergy = metric{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"}
 )
 
 var (
-	gpuMetrics = slices.Concat(gpuUtilization, gpuActive, gpuUsed, gpuFree, gpuTotal)
+	gpuMetrics = slices.Concat(gpuUtilization, gpuActive, gpuUsed, gpuFree, gpuTotal, gpuPower, gpuEnergy)
 
 	// wanted holds every metric that this package reads, with the range of its values.
 	wanted = func() map[string]plausible.Range {
@@ -115,12 +126,14 @@ var (
 			plausible.PerStep: {acceptanceLength},
 			plausible.Percent: {gpuUtilization},
 			plausible.MiB:     {gpuUsed, gpuFree, gpuTotal},
+			plausible.Watts:   {gpuPower},
 			plausible.Total: {
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens,
 				frontendWorkers, workerRequests,
 				workerBlocks, blockTokens, cacheConfig,
 				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
-				processStart, countersCreate, otherRouters.requests,
+				processStart, countersCreate, otherRouters.requests, otherRouters.decisions, gpuEnergy,
+				firstSum, firstCount, prefillSum, prefillCount,
 			},
 		} {
 			for _, name := range slices.Concat(metrics...) {

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -17,12 +19,15 @@ var otherRouters = readRouters()
 // routerMetrics holds the names of the metrics of all routers by kind.
 type routerMetrics struct {
 	requests, running, waiting, queued metric
+	// decisions are the counters of choices, and outcomes the label of each with the outcome.
+	decisions metric
+	outcomes  map[string]model.LabelName
 	// labels maps a metric to the label that names the worker.
 	labels map[string]model.LabelName
 }
 
 func readRouters() (all routerMetrics) {
-	all.labels = map[string]model.LabelName{}
+	all.labels, all.outcomes = map[string]model.LabelName{}, map[string]model.LabelName{}
 	for i := range router.All {
 		r := &router.All[i]
 		if !r.Measured || r.ID == router.Dynamo {
@@ -44,6 +49,12 @@ func readRouters() (all routerMetrics) {
 		if r.Metrics.Queued != "" {
 			all.queued = append(all.queued, r.Metrics.Queued)
 		}
+		for _, d := range r.Metrics.Decisions {
+			if all.outcomes[d.Metric] == "" {
+				all.decisions = append(all.decisions, d.Metric)
+				all.outcomes[d.Metric] = model.LabelName(d.Outcome)
+			}
+		}
 	}
 	return all
 }
@@ -59,6 +70,24 @@ func routedTo(s Sample) string {
 		name, _, _ = strings.Cut(rest, "/")
 	}
 	return name
+}
+
+// decisions returns how routers chose the workers of the last 60 s, the most frequent outcome of each counter first.
+func decisions(r reading) (all []api.RouterDecision) {
+	for _, name := range otherRouters.decisions {
+		counts := map[string]float64{}
+		for _, s := range r[name] {
+			counts[string(s.Labels[otherRouters.outcomes[name]])] += s.growth
+		}
+		first := len(all)
+		for _, outcome := range slices.Sorted(maps.Keys(counts)) {
+			if counts[outcome] > 0 {
+				all = append(all, api.RouterDecision{Metric: name, Outcome: outcome, Requests: counts[outcome]})
+			}
+		}
+		slices.SortStableFunc(all[first:], func(a, b api.RouterDecision) int { return cmp.Compare(b.Requests, a.Requests) })
+	}
+	return all
 }
 
 // routerName returns the id of the router whose metrics are in the reading, or "".

@@ -31,11 +31,14 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 		Model:        modelName(r),
 		Engine:       engineName(r),
 		Router:       routerName(r),
+		Decisions:    decisions(r),
+		FirstToken:   firstToken(r, reading.increase).Means(),
 	}
 	if len(c.Workers) == 0 && len(notes) > 0 {
 		c.Unread.Workers = strings.Join(notes, "; ")
 	}
 	c.Engines = engines(r, &c)
+	c.Engines.GPUs = workers.energies()
 	c.QueuedHasEngines = r.has(queued)
 	addQueues(&c)
 	balance(&c)
@@ -154,6 +157,11 @@ func KeepWorkers(c *api.Cluster, named map[string]bool) {
 		return
 	}
 	c.Workers = kept
+	if c.Engines != nil { // the energy is that of all workers
+		totals := *c.Engines
+		totals.Energy, totals.GPUs = nil, nil
+		c.Engines = &totals
+	}
 	c.InflightMin, c.InflightMax, c.Spread, c.Skew = nil, nil, nil, nil
 	if c.InflightOfWorkers {
 		c.Inflight = nil
@@ -267,7 +275,10 @@ func tokensPerStep(r reading) *float64 {
 // drafted since the previous reading, or if the engine reports no acceptance or no count of drafts. Otherwise its value
 // is stale.
 func engines(r reading, c *api.Cluster) *api.EngineTotals {
-	t := &api.EngineTotals{Drafts: r.step(drafts), Drafted: r.step(draftedTokens), Accepted: r.step(acceptedTokens)}
+	t := &api.EngineTotals{
+		Drafts: r.step(drafts), Drafted: r.step(draftedTokens), Accepted: r.step(acceptedTokens),
+		FirstToken: firstToken(r, reading.step),
+	}
 	use := c.Speculation
 	if use.TokensPerStep != nil && (use.AcceptanceRatio == nil || t.Drafted > 0 || !r.has(draftedTokens)) {
 		t.TokensPerStep = api.GaugeTotal{Sum: *use.TokensPerStep, Readings: 1}
@@ -288,6 +299,15 @@ func engines(r reading, c *api.Cluster) *api.EngineTotals {
 		t.GPUMemory = api.GaugeTotal{Sum: memory / n, Readings: 1}
 	}
 	return t
+}
+
+// firstToken sums the engines' times until the first token, over the time of growth.
+func firstToken(r reading, growth func(reading, metric) float64) api.FirstTokenTotals {
+	return api.FirstTokenTotals{
+		Engine:  api.Sum{Seconds: growth(r, firstSum), Requests: growth(r, firstCount)},
+		Queue:   api.Sum{Seconds: growth(r, queueSum), Requests: growth(r, queueCount)},
+		Prefill: api.Sum{Seconds: growth(r, prefillSum), Requests: growth(r, prefillCount)},
+	}
 }
 
 func modelName(r reading) string {

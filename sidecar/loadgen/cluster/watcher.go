@@ -43,6 +43,7 @@ type Watcher struct {
 	latest      atomic.Pointer[latest]
 	counted     map[string][2]float64 // sums of all readings; see [api.KV]
 	engines     api.EngineTotals
+	energy      energyMeter
 	reads       Source    // the source in use at the latest reading
 	since       time.Time // when that source was first read
 }
@@ -155,7 +156,7 @@ func (w *Watcher) read(ctx context.Context, h *history) int {
 		return 0 // c may be incomplete
 	}
 	c.KV.Counted = w.count(c.KV.Counted)
-	c.Engines = w.total(*c.Engines)
+	c.Engines = w.total(now, *c.Engines)
 	if c.Unread.Workers != "" && !strings.Contains(c.Problem, c.Unread.Workers) {
 		c.Problem = strings.Replace(c.Problem, noWorkers, fmt.Sprintf("%s (%s)", noWorkers, c.Unread.Workers), 1)
 	}
@@ -196,14 +197,16 @@ func (w *Watcher) count(found map[string][2]float64) map[string][2]float64 {
 }
 
 // total adds the totals of one reading to the totals since the start, and returns a copy.
-func (w *Watcher) total(found api.EngineTotals) *api.EngineTotals {
+func (w *Watcher) total(now time.Time, found api.EngineTotals) *api.EngineTotals {
 	t := &w.engines
 	t.Drafts += found.Drafts
 	t.Drafted += found.Drafted
 	t.Accepted += found.Accepted
+	t.FirstToken = t.FirstToken.Plus(found.FirstToken, 1)
 	addGauge(&t.Acceptance, found.Acceptance)
 	addGauge(&t.TokensPerStep, found.TokensPerStep)
 	addGauge(&t.GPUMemory, found.GPUMemory)
+	t.GPUs, t.Energy = found.GPUs, w.energy.add(now, found.GPUs)
 	return new(*t)
 }
 

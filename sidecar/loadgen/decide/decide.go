@@ -47,7 +47,10 @@ type Plan struct {
 	Metrics []Metric `json:"metrics"` // the first one decides
 	// Guards are metrics that describe the answers, such as their length. An arm is not better than another if the two
 	// certainly differ in one by more than [GuardMargin].
-	Guards     []Metric `json:"guards,omitempty"`
+	Guards []Metric `json:"guards,omitempty"`
+	// Secondary are metrics in which a better arm may be worse. It is not better than another if it certainly is by more
+	// than the margin; see [Decision.Worse].
+	Secondary  []Metric `json:"secondary,omitempty"`
 	Alpha      float64  `json:"alpha"`                  // error of all looks and pairs of arms together
 	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as displayed
 	MaxSeconds float64  `json:"max_time"`               // of all blocks; a block that would exceed it does not begin
@@ -175,6 +178,10 @@ type Decision struct {
 	// Guards are the comparisons of the guards, of every pair. Their intervals hold at 95 % for this look alone, since a
 	// guard prevents a verdict and favors no arm. Shown says that the difference certainly exceeds [GuardMargin].
 	Guards []Comparison `json:"guards"`
+	// Secondary are the comparisons of the secondary metrics, of every pair. Their intervals hold over all looks,
+	// metrics and pairs together (Bonferroni), with an error of their own as large as that of the first metric. Shown
+	// says that the difference certainly exceeds the margin.
+	Secondary []Comparison `json:"secondary"`
 	// Others are the comparisons of the other metrics, of every pair. Their intervals hold for all of them together.
 	Others []Comparison `json:"others"`
 	// Final is the result of a trial of two arms, set once it is over. Of more arms, the best and the runner-up are
@@ -298,6 +305,7 @@ func (s *state) look(d *Decision, blocks []Block) {
 		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
 	d.Guards = s.guards()
+	d.Secondary = s.secondary()
 	s.others(d)
 	if ok {
 		s.verdict(d, model)
@@ -396,12 +404,7 @@ func (s *state) compare(m model, key [3]int, repeated, narrow float64) Compariso
 	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.moderated.DF, Blocks: len(s.blocks), key: key}
 	c.MeanA, c.MeanB = m.means[a], m.means[b]
 	c.Estimate, c.SE = m.difference(a, b)
-	c.lateA = s.late(metric, a)
-	c.lateB = s.late(metric, b)
-	if c.Metric.TwoSided {
-		c.lateA += c.lateB
-		c.lateB = c.lateA
-	}
+	c.lateA, c.lateB = s.lateness(c.Metric, a, b)
 	for len(s.deviation[c.key]) < len(s.looks) { // at earlier looks the metric may have been unknown
 		s.deviation[c.key] = append(s.deviation[c.key], c.SE)
 	}
@@ -463,14 +466,23 @@ func (c *Comparison) Better() (winner, loser int, ok bool) {
 	return c.A, c.B, c.Shown != 0
 }
 
+// lateness returns by how much late time stamps may favor each of two arms.
+func (s *state) lateness(metric Metric, a, b int) (lateA, lateB float64) {
+	lateA, lateB = s.late(metric, a), s.late(metric, b)
+	if metric.TwoSided {
+		return lateA + lateB, lateA + lateB
+	}
+	return lateA, lateB
+}
+
 // late returns the mean lateness of an arm's runs.
-func (s *state) late(metric, arm int) float64 {
+func (s *state) late(metric Metric, arm int) float64 {
 	sum, n := 0.0, 0.0
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
 			if run.Arm == arm {
 				n++
-				sum += run.Late[s.Metrics[metric].Name]
+				sum += run.Late[metric.Name]
 			}
 		}
 	}
@@ -565,10 +577,10 @@ func (s *state) unbeaten(d *Decision, arms []int) []int {
 }
 
 // TradesOff reports whether the better arm of a comparison certainly fails more often than the other, or the two differ
-// in a guard.
+// in a guard, or the better arm by the first metric is worse in a secondary one.
 func (d *Decision) TradesOff(c *Comparison) bool {
 	winner, loser, ok := c.Better()
-	return ok && (d.MoreFailures(loser, winner) > 0 ||
+	return ok && (d.MoreFailures(loser, winner) > 0 || c.key[0] == 0 && len(d.Worse(c)) > 0 ||
 		slices.ContainsFunc(d.Guards, func(g Comparison) bool {
 			return g.Shown != 0 && g.A == min(winner, loser) && g.B == max(winner, loser)
 		}))

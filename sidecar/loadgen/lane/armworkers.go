@@ -62,7 +62,9 @@ func (l *Lane) Cluster() api.Cluster {
 	}
 	if c.Engines != nil {
 		totals := *c.Engines
-		totals.Placement = l.shadow.Placement(time.Now())
+		now := time.Now()
+		totals.Placement = l.shadow.Placement(now)
+		totals.Served = &api.ServedTotals{At: now, Tokens: l.meter.Total(), GoodTurns: l.record.GoodTurns()}
 		c.Engines = &totals
 	}
 	return c

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // redirectedFake is a client at one of several arms.
@@ -34,8 +35,10 @@ func TestWorkersOfAnArm(t *testing.T) {
 			api.Worker{ID: w.id, Name: w.id, Inflight: new(w.inflight), Waiting: new(w.waiting)})
 	}
 	all.Skew, all.InflightMax = new(2.4), new(18.)
+	all.Engines = &api.EngineTotals{Energy: &api.EnergyTotals{Joules: 7}}
 	client := &redirectedFake{fake: newFake()}
-	l := &Lane{opts: Options{
+	now := time.Now()
+	l := &Lane{meter: stats.NewMeter(now), record: stats.NewRecorder(now, api.SLO{}), opts: Options{
 		Client: client, Cluster: func() api.Cluster { return all },
 		SharesMetrics: func(arm string) bool { return arm != "own pages" },
 	}}
@@ -63,6 +66,7 @@ func TestWorkersOfAnArm(t *testing.T) {
 		require.InDelta(t, want.inflight, *c.Inflight, 1e-9, arm)
 		require.InDelta(t, want.skew, *c.Skew, 1e-9, arm)
 		require.InDelta(t, want.queued, *c.Queued, 1e-9, arm)
+		require.Equal(t, want.workers == 4, c.Engines.Energy != nil, "%s: the energy is that of all workers", arm)
 	}
 	require.Len(t, all.Workers, 4, "the reading is not changed")
 }

@@ -42,9 +42,14 @@ func column(t *testing.T, c api.Comparison, m api.Mode) api.Column {
 func TestRowIsKept(t *testing.T) {
 	var begun atomic.Pointer[time.Time] // the engines accept drafted tokens from then on
 	engines := func(o *options) {
+		o.Deployment.GPUHour = 3.6
 		origin := time.Now()
 		o.Cluster = func() api.Cluster {
-			t := &api.EngineTotals{Drafted: 100 * time.Since(origin).Seconds()}
+			since := time.Since(origin).Seconds()
+			t := &api.EngineTotals{
+				Drafted: 100 * since,
+				Energy:  &api.EnergyTotals{Joules: 300 * since, Seconds: since, GPUs: 2},
+			}
 			if start := begun.Load(); start != nil {
 				t.Accepted = 75 * time.Since(*start).Seconds()
 			}
@@ -75,6 +80,15 @@ func TestRowIsKept(t *testing.T) {
 		assert.InDelta(t, .75, *row.AcceptanceRate, 1e-6)
 		assert.InDelta(t, .75, row.Intervals.AcceptanceRate[0], 1e-6)
 		assert.InDelta(t, 450, row.N, 20)
+		tokens := *row.OutputTokensPerSecond
+		assert.InDelta(t, 300/tokens*1e6, *row.JoulesPerMillionTokens, 1e-3)
+		assert.InDelta(t, 300/7.5, *row.JoulesPerGoodTurn, 2, "all turns are within the SLOs")
+		assert.InDelta(t, .002/tokens*1e6, *row.DollarsPerMillionTokens, 1e-9)
+		assert.InDelta(t, tokens/2, *row.TokensPerGPU, 1e-9)
+		assert.InDelta(t, 25, *row.TokensPerUser, 1e-9)
+		assert.NotNil(t, row.Intervals.JoulesPerMillionTokens)
+		live := b.snapshot()
+		assert.InDelta(t, 300/live.Window.OutputTokensPerSecond*1e6, *live.Cost.JoulesPerMillionTokens, 1e-3)
 		assert.WithinDuration(t, time.Now(), *row.Measured, 2*time.Second)
 
 		pass(50 * time.Second)

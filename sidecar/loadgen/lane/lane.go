@@ -158,7 +158,8 @@ type Lane struct {
 	trafficEnded bool // the latest run ended because its traffic did
 
 	engines           stats.EngineRecord
-	enginesStep       int64 // the step that engines belongs to
+	enginesStep       int64              // the step that engines belongs to
+	latest            stats.EngineRecord // of the last 60 s
 	sideConversations []*SideConversation
 }
 
@@ -567,6 +568,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 	l.beginning.reset(now)
 	l.doubt.reset(l.opts.Cluster().KV.Counted)
 	l.meter.Reset(now)
+	l.latest = stats.EngineRecord{Keep: int(settleSpan / time.Second)}
 	l.beginStep(now, leadStarted, false)
 	l.holdRun(seed, opened, rampedStart, span)
 	l.event(api.EventStart, actor, fmt.Sprintf("%s, %s", l.settings.Ramp.InWords(l.settings.Level), l.mode.Short()))
@@ -784,6 +786,9 @@ func (l *Lane) deployment(c api.Cluster) api.Deployment {
 	d := l.opts.Deployment
 	if l.opts.Driver.Abilities().Simulation != nil {
 		d.Kind = api.TargetSimulated
+	}
+	if c.Engines != nil && c.Engines.Energy != nil && c.Engines.Energy.Simulated {
+		d.Kind = cmp.Or(d.Kind, api.TargetSimulated)
 	}
 	d.Engine = cmp.Or(d.Engine, c.Engine)
 	d.Model = cmp.Or(d.Model, l.opts.Client.Model(), c.Model)

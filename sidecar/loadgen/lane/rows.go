@@ -54,7 +54,9 @@ func (l *Lane) addEngines(now time.Time) {
 	if step, _, _ := l.steps.view(now); step.ID != l.enginesStep || step.Counted == 0 {
 		l.engines, l.enginesStep = stats.EngineRecord{Keep: int(stats.StepSpan / time.Second)}, step.ID
 	}
-	l.engines.Add(l.Cluster().Engines)
+	engines := l.Cluster().Engines
+	l.engines.Add(engines)
+	l.latest.Add(engines)
 }
 
 // counted returns the report of a step's counted turns.
@@ -80,7 +82,7 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 		l.drop(now, reason)
 		return
 	}
-	report, shape := l.counted(now, step.ID), l.shape()
+	report, shape, deployment := l.counted(now, step.ID), l.shape(), l.deployment(l.Cluster())
 	if report.OK == 0 {
 		l.drop(now, "no turn of the step succeeded")
 		return
@@ -88,9 +90,11 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 	lag := l.process.allow(&report, now)
 	row := report.Row()
 	row.LagSeconds = lag
+	engines := &stats.EngineRecord{}
 	if l.enginesStep == step.ID {
-		l.engines.Fill(&row, report.Batched)
+		engines = &l.engines
 	}
+	engines.Fill(&row, report.Batched, deployment)
 	row.Level = level
 	row.Arm, row.Mode, row.Speculation = l.mode.Arm, l.mode.Mode, l.mode.Speculation
 	row.Measured = &now
@@ -103,7 +107,7 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 		l.notKept = nil
 	}
 	l.enqueue(func(ctx context.Context) {
-		l.catalog.keepRow(ctx, measured(l.opts.Name, l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
+		l.catalog.keepRow(ctx, measured(l.opts.Name, l.opts.Client.Root(), deployment, shape), row)
 	})
 }
 

@@ -23,15 +23,23 @@ func (l *Lane) startShadow(ctx context.Context) {
 		Capabilities: func() (ids, workers bool) {
 			return l.opts.Client.Extensions()[chat.ExtTokenIDs], l.opts.Client.Recognized().Worker != ""
 		},
-		Router: func() string { return l.opts.Client.Recognized().Router },
+		Router:       func() string { return l.opts.Client.Recognized().Router },
+		SendsSession: func() bool { return l.opts.Client.Recognized().Session },
 	})
 	l.wg.Go(func() { l.shadow.Run(ctx) })
 }
 
-// Shadow returns the cache hits that other routers would have had on the lane's traffic.
+// Shadow returns the cache hits that other routers would have had on the lane's traffic, and why its own are what they
+// are.
 func (l *Lane) Shadow() api.Shadow {
-	s := l.shadow.Shadow(time.Now())
+	now := time.Now()
+	s := l.shadow.Shadow(now)
 	s.Lane = l.opts.Name
+	if parts := l.Cluster().FirstToken; parts != nil {
+		if measured := l.record.Report(now).Window.Metrics.TTFT.Mean; measured != nil {
+			s.TTFT = parts.Split(*measured)
+		}
+	}
 	return s
 }
 

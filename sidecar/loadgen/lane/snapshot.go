@@ -49,10 +49,23 @@ func (r *reading) snapshot() api.LaneSnapshot {
 	comparison := r.compare(r.defaultBaseline())
 	comparison.Headline = r.headline(&comparison)
 	return api.LaneSnapshot{
+		Cost: r.cost(&report.Window),
 		Name: r.opts.Name, Target: r.shownTarget(), State: r.state, Window: report.Window,
 		Totals: r.totals(), TTFTByTurn: notNil(report.TTFTByTurn),
 		KV: r.kv(&report), Cluster: r.cluster, Baseline: comparison, SharedWorkers: r.SharedWorkers(),
 	}
+}
+
+// cost returns the costs of the last 60 s, none while nothing runs.
+func (r *reading) cost(w *api.Window) api.Cost {
+	if !r.state.Running {
+		return api.Cost{}
+	}
+	r.mu.Lock()
+	b := r.latest.CostBasis(r.deployment)
+	r.mu.Unlock()
+	b.Tokens, b.TPOT = &w.OutputTokensPerSecond, w.Metrics.TPOT.P50
+	return b.Cost()
 }
 
 // notNil returns an empty slice for nil, which JSON encodes as [].
@@ -261,10 +274,10 @@ func (r *reading) baseline(name string) (api.Baseline, bool) {
 	return own, name == api.OwnBaseline(r.opts.Name)
 }
 
-// Finished returns the number of turns that ended well or failed since the lane's last start.
-func (l *Lane) Finished() int64 {
+// Finished returns the numbers of turns that ended well and that failed since the lane's last start.
+func (l *Lane) Finished() (ok, failed int64) {
 	t := l.record.Totals()
-	return t.OK + t.Errors
+	return t.OK, t.Errors
 }
 
 // Sent returns the number of turns that the run under way has sent, where [Options].Turns limits them.
@@ -310,6 +323,8 @@ func (r *reading) gauges() stats.Gauges {
 	if r.state.Questioner == api.QuestionerModel {
 		asker = new(r.followup())
 	}
+	window := r.record.Report(r.now).Window
+	window.OutputTokensPerSecond = r.meter.Rate(r.now)
 	return stats.Gauges{
 		TargetConcurrency: r.state.Concurrency.Target.Conversations(), ActiveConversations: r.state.Concurrency.Actual,
 		InflightRequests: r.underway.Turns, AwaitingFirstToken: r.underway.Awaiting.N, Running: r.state.Running,
@@ -318,6 +333,6 @@ func (r *reading) gauges() stats.Gauges {
 		Mode:     r.state.InMode(),
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,
 		LostTurns: r.process.Store.LostTurns(), Followup: asker, Sweep: r.state.Sweep,
-		Drafting: r.cluster.Speculation,
+		Drafting: r.cluster.Speculation, Cost: r.cost(&window),
 	}
 }

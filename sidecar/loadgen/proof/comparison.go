@@ -152,6 +152,17 @@ var quantities = slices.Concat(baseline.Latencies, []Quantity{
 	QuantityAcceptance, QuantityPerStep, QuantityGPUMemory,
 })
 
+// Costs lists the costs of a row, which are compared by no interval of a difference.
+var Costs = func() (all []Quantity) {
+	for _, f := range api.Costs {
+		all = append(all, baseline.QuantityOf(f.Key))
+	}
+	return all
+}()
+
+// averaged lists what [MeanRow] averages.
+var averaged = slices.Concat(quantities, Costs, []Quantity{baseline.QuantityOf("gpu_power_watts")})
+
 // Quantities returns the quantities of the report. A quantity that only some servers report is included if any row has
 // it. Tokens per step are left out where all rows have 1, since no tokens were drafted.
 func (c *Comparison) Quantities() []Quantity {

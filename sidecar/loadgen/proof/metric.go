@@ -46,6 +46,13 @@ const (
 // Guards lists the metrics in which arms may not differ by more than [decide.GuardMargin] where one is called better.
 var Guards = []Metric{AnswerTokens, StopShare, LengthShare}
 
+// Energy is the energy of the workers' GPUs per million output tokens.
+const Energy Metric = "joules_per_million_tokens"
+
+// Secondary lists the metrics in which an arm that is called better may not certainly be worse by more than the
+// smallest difference of interest. The price of tokens is not among them, since it is inverse to the throughput.
+var Secondary = []Metric{Throughput, TPOT95, Energy}
+
 // Metrics lists the metrics of every trial and every run, in the order of tables. [LaterTTFT95] is not included: only a
 // trial that is decided by it reports it.
 var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
@@ -63,6 +70,16 @@ var metrics = map[Metric]struct {
 	StopShare:    {"answers with finish reason stop", baseline.Share},
 	LengthShare:  {"answers with finish reason length", baseline.Share},
 	firstThird:   {"", baseline.Share}, otherThirds: {"", baseline.Share}, afterEffect: {"", baseline.Share},
+}
+
+func init() {
+	for _, f := range api.Costs {
+		about := metrics[Metric(f.Key)]
+		if about.name, about.kind = f.InSentence(), baseline.Rate; f.Better == api.BetterLower {
+			about.kind = baseline.Amount
+		}
+		metrics[Metric(f.Key)] = about
+	}
 }
 
 // Name returns the metric's name in sentences.
@@ -129,6 +146,15 @@ func (t *tally) value(m Metric) float64 {
 		return t.finishShare("length")
 	}
 	return math.NaN()
+}
+
+// costs returns the costs of the counted turns.
+func (t *tally) costs(b api.CostBasis) api.Cost {
+	b.Tokens, b.GoodTurns = new(t.tokens/t.seconds), new(t.good/t.seconds)
+	if len(t.times[api.TimeTPOT]) > 0 {
+		b.TPOT = new(percentile(t.times[api.TimeTPOT], .5))
+	}
+	return b.Cost()
 }
 
 // finishShare returns the share of a finish reason, NaN if none is known.

@@ -112,7 +112,8 @@ func (t *Trial) pair(d *decide.Decision, a, b int) (p api.TrialPair, ok bool) {
 	}
 	p = api.TrialPair{
 		A: api.TrialArms[a], B: api.TrialArms[b], Blocks: primary[0].Blocks, Primary: t.difference(d, &primary[0]),
-		Others: t.differences(d, d.Others, a, b), Guards: guardsOf(d, a, b),
+		Others: t.differences(d, d.Others, a, b), Guards: guardsOf(d.Guards, a, b),
+		Worse: worse(d, a, b),
 	}
 	p.More = moreFailures(d, a, b)
 	return p, true

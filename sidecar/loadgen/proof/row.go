@@ -43,6 +43,7 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	if snapshots > 0 {
 		r.shot(&row, snapshots)
 	}
+	row.Cost = whole.costs(r.Basis)
 	row.N, row.Seconds = len(whole.times[api.TimeLatency]), r.Until-r.CountedFrom
 	return row, nil
 }
@@ -134,6 +135,7 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 			mean.Measured = r.Measured
 		}
 		mean.AtLeast = append(mean.AtLeast, r.AtLeast...)
+		mean.PowerSimulated = mean.PowerSimulated || r.PowerSimulated
 		if r.LagSeconds != nil && (mean.LagSeconds == nil || *r.LagSeconds > *mean.LagSeconds) {
 			mean.LagSeconds = r.LagSeconds
 		}
@@ -142,7 +144,7 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 	mean.Errors = meanErrors(rows)
 	mean.ErrorRatio = failedShare(rows)
 	spread := map[Quantity]float64{}
-	for _, q := range quantities {
+	for _, q := range averaged {
 		var values []float64
 		for i := range rows {
 			if v := q.In(&rows[i]); *v != nil {
@@ -228,7 +230,7 @@ func meanErrors(rows []api.BaselineRow) *api.RowErrors {
 // limited to possible values: no quantity is negative, and no share exceeds 1.
 func setIntervals(row *api.BaselineRow, interval func(Quantity) (low, high float64, ok bool)) {
 	row.Intervals = &api.RowIntervals{}
-	known := slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool { return *q.In(row) == nil })
+	known := slices.DeleteFunc(slices.Clone(averaged), func(q Quantity) bool { return *q.In(row) == nil })
 	for _, q := range known {
 		if low, high, ok := interval(q); ok {
 			if q.Kind == baseline.Share {

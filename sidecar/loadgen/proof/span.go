@@ -39,6 +39,8 @@ type Recording struct {
 	// switchback, whose turns belong to the arm that they were sent to, and at a rate, where turns that wait long would
 	// be left out otherwise.
 	BySent bool
+	// Basis has the GPUs, their price and their mean power in the counted time, as far as they are known.
+	Basis api.CostBasis
 }
 
 // when returns the time by which an event of a turn counts.

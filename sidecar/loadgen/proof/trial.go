@@ -138,6 +138,11 @@ func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
 	for _, m := range Guards {
 		d.Guards = append(d.Guards, m.forDecisions())
 	}
+	for _, m := range Secondary {
+		if m != p.Primary {
+			d.Secondary = append(d.Secondary, m.forDecisions())
+		}
+	}
 	return d
 }
 
@@ -476,6 +481,7 @@ func (t *Trial) Add(r Result) (spoiled string) {
 			t.Before = max(t.Before, r.Before)
 		}
 	}
+	t.Shown.PowerSimulated = t.Shown.PowerSimulated || r.Basis.Simulated
 	t.Runs = append(t.Runs, m)
 	dropsPair := t.Plan.Switchback && spoiled != ""
 	if t.Plan.Switchback && m.Overloaded {
@@ -529,6 +535,12 @@ func (r *Result) measured(p Plan) Measured {
 	}
 	if p.Primary == LaterTTFT95 {
 		m.Later = decide.Sample{OK: whole.later, Failed: whole.laterWaits}
+	}
+	costs := whole.costs(r.Basis)
+	for _, f := range api.Costs {
+		if v := f.Cost(&costs); v != nil {
+			m.Known[Metric(f.Key)] = *v
+		}
 	}
 	for _, metric := range append([]Metric{Throughput, HitRate, Goodput}, Guards...) {
 		if v := whole.value(metric); finite(v) {
@@ -633,8 +645,7 @@ func (t *Trial) decide() {
 	} else {
 		s.Failures = t.failures(&d)
 	}
-	s.Others = t.differences(&d, d.Others, a, b)
-	s.Guards = guardsOf(&d, a, b)
+	t.beside(&d, a, b)
 	primary := t.differences(&d, d.Primary, a, b)
 	if len(primary) == 0 {
 		return
@@ -668,6 +679,15 @@ func (t *Trial) decide() {
 	} else {
 		s.AfterEffect = t.afterEffect(a, b)
 	}
+}
+
+// beside shows what is compared of two arms, B with A, beside the deciding metric.
+func (t *Trial) beside(d *decide.Decision, a, b int) {
+	s := &t.Shown
+	s.Others = t.differences(d, d.Others, a, b)
+	s.Guards = guardsOf(d.Guards, a, b)
+	s.Worse = worse(d, a, b)
+	s.Costs = t.costs(a, b)
 }
 
 // afterEffect returns how far the difference of B and A in the first third of what counts differs from that in the
@@ -806,9 +826,26 @@ func (t *Trial) differences(d *decide.Decision, all []decide.Comparison, a, b in
 	return found
 }
 
-// guardsOf are what is shown of the guards of two arms, B with A.
-func guardsOf(d *decide.Decision, a, b int) (all []api.TrialDifference) {
-	for _, c := range between(d.Guards, a, b) {
+// worse are the secondary metrics in which the better one of two arms, B with A, is certainly worse.
+func worse(d *decide.Decision, a, b int) (all []api.TrialDifference) {
+	for _, c := range between(d.Primary, a, b) {
+		all = append(all, guardsOf(d.Worse(&c), a, b)...)
+	}
+	return all
+}
+
+// costs are what is shown of the costs of two arms, B with A, by one look at 95 %.
+func (t *Trial) costs(a, b int) []api.TrialDifference {
+	var all []decide.Metric
+	for _, f := range api.Costs {
+		all = append(all, Metric(f.Key).forDecisions())
+	}
+	return guardsOf(decide.Once(t.Plan.decisions(nil), t.Blocks, all...), a, b)
+}
+
+// guardsOf are what is shown of comparisons by guards of two arms, B with A.
+func guardsOf(guards []decide.Comparison, a, b int) (all []api.TrialDifference) {
+	for _, c := range between(guards, a, b) {
 		m := Metric(c.Metric.Name)
 		one := api.TrialDifference{
 			Metric: string(m), A: m.unscaled(c.MeanA), B: m.unscaled(c.MeanB), Difference: c.Metric.Shown(c.Estimate),

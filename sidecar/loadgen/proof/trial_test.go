@@ -657,3 +657,82 @@ func TestSuspectsAreNotAhead(t *testing.T) {
 		assert.Equal(t, [2]int{1, 3}, p.Place, p.Arm)
 	}
 }
+
+// TestLossElsewhereIsATradeOff has a first token that is 53 % sooner under B, and a loss in one other figure. All arms
+// have 2 GPUs at 3.60 dollars an hour.
+func TestLossElsewhereIsATradeOff(t *testing.T) {
+	watts := func(b float64) func(Span, *Result) {
+		return func(s Span, r *Result) {
+			r.Basis = api.CostBasis{GPUs: 2, GPUHour: 3.6, Watts: new(1000.), Simulated: true}
+			if s.Arm == ArmB {
+				*r.Basis.Watts = b
+			}
+		}
+	}
+	tokens := func(factor float64) func(Span, *Result) {
+		return func(s Span, r *Result) {
+			for i := range r.Tokens {
+				if s.Arm == ArmB {
+					r.Tokens[i] *= factor
+				}
+			}
+		}
+	}
+	little := func(s Span, r *Result) { r.Tokens[int(r.CountedFrom)] += float64(s.Number*1237%100) / 20 }
+	for name, c := range map[string]struct {
+		change []func(Span, *Result)
+		want   Verdict
+		worse  []string
+	}{
+		"throughput": {[]func(Span, *Result){little, watts(1000), tokens(.84)}, TradeOff, []string{
+			"output_tokens_per_second", "joules_per_million_tokens",
+		}},
+		"energy":          {[]func(Span, *Result){little, watts(1200)}, TradeOff, []string{"joules_per_million_tokens"}},
+		"of no interest":  {[]func(Span, *Result){little, watts(1020), tokens(.99)}, BBetter, nil},
+		"no power":        {[]func(Span, *Result){little}, BBetter, nil},
+		"less energy too": {[]func(Span, *Result){little, watts(500)}, BBetter, nil},
+	} {
+		trial := newTrial(t, nil)
+		drive(t, trial, .47, 100, c.change...)
+		s := trial.State()
+		assert.Equal(t, string(c.want), s.Verdict, name)
+		var found []string
+		for _, d := range s.Worse {
+			found = append(found, d.Metric)
+		}
+		assert.Equal(t, c.worse, found, name)
+		assert.Equal(t, string(c.want), s.Primary.Outcome, name)
+		if name != "energy" {
+			continue
+		}
+		// 40 tokens/s.
+		costs := map[string]api.TrialDifference{}
+		for _, d := range s.Costs {
+			costs[d.Metric] = d
+		}
+		assert.InDelta(t, 25e6, costs["joules_per_million_tokens"].A, 1e5)
+		assert.InDelta(t, .2, costs["joules_per_million_tokens"].Difference, 1e-3)
+		assert.InDelta(t, .002/40*1e6, costs["dollars_per_million_tokens"].A, .1)
+		assert.InDelta(t, 20, costs["tokens_per_second_per_gpu"].B, .1)
+		assert.True(t, s.PowerSimulated)
+		for _, d := range s.Others {
+			assert.NotEqual(t, string(TradeOff), d.Outcome, "the others are judged by themselves")
+		}
+	}
+}
+
+// Costs of a turn within the SLOs are by the SLOs of the sweep.
+func TestCostsOfARow(t *testing.T) {
+	r := recording(rand.New(rand.NewPCG(1, 2)), .4, 100)
+	r.Basis = api.CostBasis{GPUs: 4, GPUHour: 3.6, Watts: new(1000.)}
+	for _, snapshots := range []int{0, 1} {
+		all, err := r.Row(snapshots, api.SLO{TTFT: 10, TPOT: 1})
+		require.NoError(t, err)
+		half, err := r.Row(snapshots, api.SLO{TTFT: .4, TPOT: 1})
+		require.NoError(t, err)
+		assert.InDelta(t, 1000/.4, *all.JoulesPerGoodTurn, 1e-6)
+		assert.InDelta(t, .004/.4, *all.DollarsPerGoodTurn, 1e-9)
+		assert.Greater(t, *half.JoulesPerGoodTurn, 1.5*1000/.4)
+		assert.InDelta(t, 1000/40.*1e6, *all.JoulesPerMillionTokens, 1e-3)
+	}
+}

@@ -26,6 +26,7 @@ type Cluster struct {
 
 	before  map[string][2]float64 // counters of [api.KV] at the run's start
 	engines *api.EngineTotals     // totals at the run's start; nil: not known yet
+	latest  *api.EngineTotals     // nil: not known yet
 	listed  map[string]bool       // ids of the workers of the latest sample with any, as far as a large cluster lists them
 }
 
@@ -91,9 +92,7 @@ func (c *Cluster) Add(at time.Time, of api.Cluster) {
 	if c.engines == nil {
 		c.engines = of.Engines
 	}
-	if of.Engines != nil {
-		c.EngineUse = of.Engines.Since(*c.engines)
-	}
+	c.use(of.Engines)
 }
 
 // Finish adds the counters of a reading after the end of the run, which have the turns of its last seconds.
@@ -102,9 +101,25 @@ func (c *Cluster) Finish(of api.Cluster) {
 		return
 	}
 	c.setHits(of.KV.Counted)
-	if c.engines != nil && of.Engines != nil {
-		c.EngineUse = of.Engines.Since(*c.engines)
+	c.use(of.Engines)
+}
+
+// use computes the figures from the totals of the latest reading.
+func (c *Cluster) use(latest *api.EngineTotals) {
+	if c.engines != nil && latest != nil {
+		c.latest, c.EngineUse = latest, latest.Since(*c.engines)
 	}
+}
+
+// cost returns the costs of a run on a deployment, by its output tokens per second and its median TPOT.
+func (c *Cluster) cost(d api.Deployment, tokens, tpot *float64) api.Cost {
+	var before, latest api.EngineTotals
+	if c.latest != nil {
+		before, latest = *c.engines, *c.latest
+	}
+	b := latest.CostBasis(before, d)
+	b.Tokens, b.TPOT = tokens, tpot
+	return b.Cost()
 }
 
 func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {

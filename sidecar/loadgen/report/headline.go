@@ -68,6 +68,9 @@ func tradedFor(t *api.TrialState, a, b string) string {
 	if f := t.Failures; f != nil && f.More != "" {
 		return nameOf(f.More, a, b) + " fails more turns"
 	}
+	if len(t.Worse) > 0 && !unlike(t.Guards) {
+		return fmt.Sprintf("%s under %s", changeOf(&t.Worse[0], true), b)
+	}
 	return "their answers differ"
 }
 

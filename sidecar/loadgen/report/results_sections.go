@@ -27,7 +27,8 @@ func (r *Results) sections() []Section {
 	for i := range r.Pairs {
 		all = append(all, r.pairSections(&r.Pairs[i])...)
 	}
-	return filled(append(all, r.sustained(), r.crossing(), r.summary(), r.workers(), r.hitCauses(), r.spans(), r.inputs()))
+	all = append(all, r.sustained(), r.crossing(), r.summary(), r.costs())
+	return filled(append(all, r.workers(), r.hitCauses(), r.firstTokens(), r.spans(), r.inputs()))
 }
 
 // sameForAll reports whether a text is the same for all sides.
@@ -64,6 +65,12 @@ var setupItems = []struct {
 	{"GPU", func(s *proof.Side) string { return s.Deployment.GPU }},
 	{"GPUs", func(s *proof.Side) string { return positive(s.Deployment.Workers * s.Deployment.TensorParallel) }},
 	{"Workers", func(s *proof.Side) string { return positive(s.Deployment.Workers) }},
+	{"Price of a GPU-hour", func(s *proof.Side) string {
+		if s.Deployment.GPUHour == 0 {
+			return ""
+		}
+		return trimmed(s.Deployment.GPUHour) + " $"
+	}},
 	{"Tensor parallelism", func(s *proof.Side) string { return positive(s.Deployment.TensorParallel) }},
 	{"Engine", func(s *proof.Side) string { return cmp.Or(engines[s.Deployment.Engine], s.Deployment.Engine) }},
 	{"Dynamo", func(s *proof.Side) string { return s.Deployment.Dynamo }},

@@ -135,8 +135,13 @@ func (r *Results) spanValues() map[int]string {
 }
 
 // turnsByWorker returns the turns that each worker served under each mode of the request, over the spans that count.
-// A worker counts with 0 turns under a mode that shares another worker with one of its modes.
 func (r *Results) turnsByWorker() []map[string]int {
+	return r.byWorker(func(s *api.SweepSpan) map[string]int { return s.TurnsByWorker })
+}
+
+// byWorker sums counts of workers under each mode of the request, over the spans that count. A worker counts with 0
+// under a mode that shares another worker with one of its modes.
+func (r *Results) byWorker(counts func(*api.SweepSpan) map[string]int) []map[string]int {
 	modes := r.Sweep.Request.Modes
 	served := make([]map[string]int, len(modes))
 	for i := range served {
@@ -145,7 +150,7 @@ func (r *Results) turnsByWorker() []map[string]int {
 	for i := range r.Sweep.Spans {
 		s := &r.Sweep.Spans[i]
 		if at := slices.Index(modes, s.Mode); at >= 0 && s.Spoiled == "" {
-			for name, n := range s.TurnsByWorker {
+			for name, n := range counts(s) {
 				served[at][name] += n
 			}
 		}
@@ -164,20 +169,28 @@ func (r *Results) turnsByWorker() []map[string]int {
 	return all
 }
 
-// workers lists the turns of each worker under each arm or mode.
+// workers lists the turns of each worker under each arm or mode, and how the work was divided: the tokens that workers
+// had to compute.
 func (r *Results) workers() Section {
 	if r.Sweep == nil {
 		return Section{}
 	}
 	s := Section{Title: "Turns by worker", Table: &Table{Words: []int{1}, Head: []string{
-		sentenceCase(r.side()), "Turns by worker, warm-up included", "Busiest / mean",
+		sentenceCase(r.side()), "Turns by worker, warm-up included", "Busiest / mean", "Computed prompt tokens, most / mean",
 	}}}
 	names := proof.ModeNames(r.Sweep.Request.Modes)
+	computed := r.byWorker(func(s *api.SweepSpan) map[string]int { return s.UncachedByWorker })
 	for i, count := range r.turnsByWorker() {
-		if len(count) > 0 {
-			workers, skew := spread(count)
-			s.Table.add(names[i], eachWorker(workers), hundredths(skew))
+		if len(count) == 0 {
+			continue
 		}
+		workers, skew := spread(count)
+		work := "–"
+		if AddIdle(computed[i], count); slices.Max(append(slices.Collect(maps.Values(computed[i])), 0)) > 0 {
+			_, most := spread(computed[i])
+			work = hundredths(most)
+		}
+		s.Table.add(names[i], eachWorker(workers), hundredths(skew), work)
 	}
 	return s
 }
@@ -225,6 +238,54 @@ func (r *Results) hitCauses() Section {
 	}
 	return s
 }
+
+// firstTokens divides the mean TTFT under each arm or mode by the engines' own times: means over the spans that count.
+func (r *Results) firstTokens() Section {
+	if r.Sweep == nil {
+		return Section{}
+	}
+	modes := r.Sweep.Request.Modes
+	s := Section{
+		Title: "Where the time to first token goes", Text: []string{"Mean TTFT in ms, and its parts by the engines' own " +
+			"histograms: router, network and load generator (what was measured, less the engines' TTFT); waiting at the " +
+			"engine; prefill of the tokens that were not cached; and what the engines' TTFT has beyond these. An engine " +
+			"counts some of them at the end of a request, so that a part may be slightly negative."},
+		Table: &Table{Head: []string{sentenceCase(r.side()), "Mean TTFT", "Router", "Queue", "Prefill", "Rest"}},
+	}
+	for i, name := range proof.ModeNames(modes) {
+		sums, measured, spans := map[string]float64{}, 0., 0.
+		for k := range r.Sweep.Spans {
+			v := &r.Sweep.Spans[k]
+			if v.Mode != modes[i] || slices.Contains(modes[:i], v.Mode) || v.Spoiled != "" || v.Row == nil ||
+				v.Row.FirstToken == nil || v.Row.TTFTMean == nil {
+				continue
+			}
+			spans++
+			measured += *v.Row.TTFTMean
+			for _, p := range v.Row.FirstToken.Split(*v.Row.TTFTMean) {
+				sums[p.Name] += p.Seconds
+			}
+		}
+		if spans == 0 {
+			continue
+		}
+		row := []string{name, tenthsOfMs(measured / spans)}
+		for _, part := range []string{"router", "queue", "prefill", "rest"} {
+			cell := "–"
+			if sum, known := sums[part]; known {
+				cell = tenthsOfMs(sum / spans)
+			}
+			row = append(row, cell)
+		}
+		s.Table.add(row...)
+	}
+	if len(s.Table.Rows) == 0 {
+		return Section{}
+	}
+	return s
+}
+
+func tenthsOfMs(seconds float64) string { return fmt.Sprintf("%.1f", 1e3*seconds) }
 
 func armLetter(arm string) string {
 	if proof.Arm(arm) == proof.ArmPilot {

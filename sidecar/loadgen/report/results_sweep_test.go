@@ -424,7 +424,7 @@ func TestReportAsAPage(t *testing.T) {
 	r := OfSweep(s)
 	html := written(t, r, api.ReportHTML)
 	elements := selfContained(t, html)
-	assert.Equal(t, 4, elements["svg"])
+	assert.Equal(t, 5, elements["svg"])
 	assert.Contains(t, html, "&lt;script&gt;alert(1)&lt;/script&gt;")
 	assert.Contains(t, html, "SLO 600 ms")
 	assert.Contains(t, html, `aria-label="TTFT p95: Round-robin at 60: 655 ms (642 to 668); Round-robin at 120: 595 ms`)

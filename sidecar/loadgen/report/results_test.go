@@ -246,7 +246,7 @@ func TestReportsOfTheRecord(t *testing.T) {
 	assert.Contains(t, before, "**TTFT, p95**: an average advantage of +14.6 % for KV-aware over 6 levels")
 	// Under KV-aware throughput grows by 9.6 % and more at each of these levels.
 	assert.NotContains(t, before, "3.87 requests/s")
-	assert.Equal(t, 4, selfContained(t, html)["svg"])
+	assert.Equal(t, 5, selfContained(t, html)["svg"])
 	assert.Contains(t, html, "<td>732 ms</td><td>3143 ms</td><td>−329.6 %, &#43;2411 ms</td>")
 	// The document rounds these to 96.0 and 83.8; its own table says this.
 	assert.Contains(t, markdownOf(t, recorded(t, "h100x8-tp2-llama70b-fp8", proof.Question{SLO: slo})),

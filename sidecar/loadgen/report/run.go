@@ -23,6 +23,7 @@ const (
 	ByTraffic  Cause = "traffic"  // all of the traffic was sent
 	BySignal   Cause = "signal"   // Ctrl-C or SIGTERM
 	ByOperator Cause = "operator" // stopped through the API
+	ByFailure  Cause = "failure"  // no turn succeeded for too long
 )
 
 // Ended holds the data of an ended run that its turns do not contain.
@@ -78,7 +79,8 @@ type Run struct {
 	Tokens                Tokens            `json:"tokens"`
 	OutputTokensPerSecond Value             `json:"output_tokens_per_second"`
 	RequestsPerSecond     Value             `json:"requests_per_second"` // turns that ended well
-	Caches                *api.Caches       `json:"caches,omitempty"`    // at the beginning of the run
+	Cost                  api.Cost          `json:"cost,omitzero"`
+	Caches                *api.Caches       `json:"caches,omitempty"` // at the beginning of the run
 	KVHitRatio            Value             `json:"kv_hit_ratio"`
 	ErrorRatio            *float64          `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
 	GoodputRatio          *float64          `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
@@ -322,6 +324,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		r.RequestsPerSecond = Value{&whole.Window.RequestsPerSecond, whole.RequestsInterval}
 		r.rated = whole.Window.Seconds
 	}
+	r.Cost = r.Cluster.cost(r.Target.Deployment, r.OutputTokensPerSecond.Value, r.Metrics.TPOT.P50)
 	r.Routing = b.routing.finish(r.Cluster.listed)
 	for _, e := range b.errors {
 		r.Errors = append(r.Errors, *e)

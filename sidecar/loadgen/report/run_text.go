@@ -63,6 +63,7 @@ func (r *Run) summary() string {
 		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
 		ByTraffic: "ended with the trace",
 		BySignal:  "ended by a signal", ByOperator: "stopped by an operator",
+		ByFailure: "aborted by --abort-after",
 	}[r.Cause]
 	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, r.levels(), cmp.Or(r.Arm, string(r.Mode)), cause)
 	if kind := notReal[r.Target.Kind]; kind != "" {
@@ -70,6 +71,18 @@ func (r *Run) summary() string {
 	}
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
+	}
+	return text
+}
+
+// Aborted says why a run was aborted, or "" for any other run.
+func (r *Run) Aborted() string {
+	if r.Cause != ByFailure {
+		return ""
+	}
+	text := "the run was aborted, since no turn succeeded for the time of --abort-after"
+	if len(r.Errors) > 0 {
+		text += fmt.Sprintf("; most failed as %s: %s", r.Errors[0].Class, r.Errors[0].Message)
 	}
 	return text
 }
@@ -189,6 +202,7 @@ func (r *Run) details() (s Section) {
 	s.add("Answers", r.answerLines()...)
 	s.add("Router", r.routerLines()...)
 	r.Cluster.describe(&s, r.Routing)
+	s.add("Cost", costWords(&r.Cost))
 	s.add("Load generator", r.clientLine())
 	s.add("Baseline", r.baselineLines()...)
 	s.add("--fail-if", r.conditionLines()...)

@@ -213,7 +213,7 @@ func (r *Results) moreWords() string {
 	return strings.Join(parts, ", ")
 }
 
-// tradeWords lists the pairs whose better arm fails more turns, or whose answers differ.
+// tradeWords lists the pairs whose better arm fails more turns or is worse in another figure, or whose answers differ.
 func (r *Results) tradeWords() string {
 	var parts []string
 	for _, p := range r.ranking().Pairs {
@@ -223,11 +223,14 @@ func (r *Results) tradeWords() string {
 			if (p.Primary.Difference < 0) != m.LessIsBetter() {
 				winner, other = p.A, p.B
 			}
-			reason := "their answers differ"
-			if p.More == winner {
-				reason = "fails more turns"
+			reason := "and their answers differ"
+			switch {
+			case p.More == winner:
+				reason = "and fails more turns"
+			case len(p.Worse) > 0 && !unlike(p.Guards):
+				reason = "but its " + changeOf(&p.Worse[0], winner == p.B)
 			}
-			parts = append(parts, fmt.Sprintf("%s has a better %s than %s and %s", r.armName(winner), m.Name(),
+			parts = append(parts, fmt.Sprintf("%s has a better %s than %s %s", r.armName(winner), m.Name(),
 				r.armName(other), reason))
 		}
 	}
@@ -372,6 +375,9 @@ func (r *Results) pairConclusion(p *api.TrialPair) string {
 	}
 	if unlike(p.Guards) {
 		text += ", their answers differ"
+	}
+	for i := range p.Worse {
+		text += ", " + changeOf(&p.Worse[i], true) + " under " + r.armName(p.B)
 	}
 	return text
 }

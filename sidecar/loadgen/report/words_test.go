@@ -208,6 +208,10 @@ func TestWords(t *testing.T) {
 	}}
 	ended := tried(proof.TradeOff, &traded)
 	ended.Trial.Guards = shortened.Trial.Guards[1:]
+	costly := tried(proof.TradeOff, &traded)
+	costly.Trial.Worse = []api.TrialDifference{
+		difference(proof.Throughput, -.16, -.19, -.13, proof.Running), difference(proof.Energy, .2, .15, .25, proof.Running),
+	}
 	kept := tried(proof.BBetter, &lower)
 	kept.Trial.KeepsLanes = true
 	for i, arm := range []string{"a", "b"} {
@@ -275,6 +279,9 @@ func TestWords(t *testing.T) {
 	gone.Trial.Ranking.Pairs[0].Guards = []api.TrialDifference{{
 		Metric: string(proof.AnswerTokens), Difference: 9.7, Interval: &[2]float64{1.85, 39.1}, Outcome: string(proof.Unlike),
 	}}
+	costlier := ranked(proof.TradeOff) // the best one is worse in throughput than another
+	costlier.Trial.Ranking.Pairs[0].Worse = costly.Trial.Worse[:1]
+	costlier.Trial.Ranking.Pairs[0].Primary.Outcome = string(proof.TradeOff)
 	slow := ranked(proof.TradeOff) // the best one fails more turns than another
 	slow.Trial.Ranking.Pairs[1].More, slow.Trial.Ranking.Pairs[1].Primary.Outcome = "b", string(proof.TradeOff)
 	slow.Trial.Ranking.Places[0].Failures.Failed = 20
@@ -311,6 +318,7 @@ func TestWords(t *testing.T) {
 		"trial, trade-off":                   failing,
 		"trial, B fails more":                refusing,
 		"trial, A fails more":                unequal,
+		"trial, costlier":                    costly,
 		"trial, shorter answers":             shortened,
 		"trial, other finish reasons":        ended,
 		"trial, each lane its mode":          kept,
@@ -334,6 +342,7 @@ func TestWords(t *testing.T) {
 		"trial of three, best":          ranked(proof.Best),
 		"trial of three, order":         order,
 		"trial of three, trade-off":     slow,
+		"trial of three, costlier":      costlier,
 		"trial of three, cut answers":   cut,
 		"trial of three, failures":      differ,
 		"trial of three, one is gone":   gone,
@@ -431,6 +440,13 @@ func TestHeadlineOfTradeOff(t *testing.T) {
 	}}
 	h = Headline(&s)
 	assert.Contains(t, h.Text, "first token 19 % sooner, but their answers differ")
+	other := s
+	other.Trial = &api.TrialState{}
+	*other.Trial = *s.Trial
+	other.Trial.Guards = nil
+	other.Trial.Worse = []api.TrialDifference{difference(proof.Throughput, -.16, -.19, -.13, proof.Running)}
+	assert.Contains(t, Headline(&other).Text,
+		"first token 19 % sooner, but throughput is 16.0 % lower (13.0 to 19.0 %) under KV-aware")
 	assert.Equal(t, "answers under KV-aware are 38.1 % shorter (35.0 to 41.2 %) than under Round-robin", h.Detail[0])
 }
 
@@ -484,14 +500,18 @@ func TestWordsOfASweepOnTwoLanes(t *testing.T) {
 func TestTurnsByWorker(t *testing.T) {
 	s := swept(api.SweepTrial, 120)
 	s.Spans = []api.SweepSpan{
-		{Mode: roundRobin, TurnsByWorker: map[string]int{"a": 10, "b": 10}},
+		{
+			Mode: roundRobin, TurnsByWorker: map[string]int{"a": 10, "b": 10},
+			UncachedByWorker: map[string]int{"a": 300, "b": 100},
+		},
 		{Mode: roundRobin, TurnsByWorker: map[string]int{"a": 9, "b": 11, "c": 5}},
 		{Mode: kv, TurnsByWorker: map[string]int{"a": 30}},
 		{Mode: kv, TurnsByWorker: map[string]int{"d": 90}, Spoiled: "stopped"},
 	}
 	text := markdownOf(t, OfSweep(s))
 	for _, row := range []string{
-		"| Arm | Turns by worker", "| Round-robin | a 19, b 21, c 5 | 1.40 |", "| KV-aware | a 30, b 0, c 0 | 3.00 |",
+		"| Arm | Turns by worker", "| Round-robin | a 19, b 21, c 5 | 1.40 | 2.25 |",
+		"| KV-aware | a 30, b 0, c 0 | 3.00 | – |",
 	} {
 		assert.Contains(t, text, row)
 	}
@@ -524,4 +544,20 @@ func TestHitCauses(t *testing.T) {
 		{"Round-robin", "30.0 %", "0.0 %", "0.0 %", "0.0 %", "70.0 %", "0.0 %", "0.0 %"},
 		{"KV-aware", "90.0 %", "0.0 %", "0.0 %", "0.0 %", "10.0 %", "0.0 %", "0.0 %"},
 	}, OfSweep(s).hitCauses().Table.Rows)
+}
+
+// The parts of the mean TTFT are means over an arm's spans that count, and add up.
+func TestFirstTokens(t *testing.T) {
+	spent := func(m api.ModeState, ttft float64, parts *api.FirstTokenParts) api.SweepSpan {
+		return api.SweepSpan{Mode: m, Row: &api.BaselineRow{TTFTMean: &ttft, FirstToken: parts}}
+	}
+	s := swept(api.SweepTrial, 120)
+	assert.Empty(t, OfSweep(s).firstTokens().Title, "no span has them")
+	all := &api.FirstTokenParts{Engine: .08, Queue: new(.02), Prefill: new(.05)}
+	s.Spans = []api.SweepSpan{
+		spent(roundRobin, .1, all), spent(roundRobin, .2, all), spent(kv, .1, &api.FirstTokenParts{Engine: .09}),
+	}
+	assert.Equal(t, [][]string{
+		{"Round-robin", "150.0", "70.0", "20.0", "50.0", "10.0"}, {"KV-aware", "100.0", "10.0", "–", "–", "90.0"},
+	}, OfSweep(s).firstTokens().Table.Rows)
 }

@@ -247,7 +247,24 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 		start = "Undecided so far"
 	}
 	clauses := append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...)
-	return sentenceCase(fmt.Sprintf("%s %s: %s.", start, on, strings.Join(append(clauses, changeOfB), "; ")))
+	clauses = append(clauses, changeOfB)
+	if len(t.Worse) > 0 {
+		clauses = append(clauses, r.worseWords(t.Worse, b))
+	}
+	return sentenceCase(fmt.Sprintf("%s %s: %s.", start, on, strings.Join(clauses, "; ")))
+}
+
+// worseWords names the figures in which the better one of two arms is certainly worse, in a clause about b.
+func (r *Results) worseWords(worse []api.TrialDifference, b string) string {
+	margin := r.smallest()
+	if proof.Metric(*r.Sweep.Request.Primary).Share() {
+		margin = "5 %"
+	}
+	var all []string
+	for i := range worse {
+		all = append(all, strings.Replace(changeOf(&worse[i], true), " is ", " of "+b+" is ", 1))
+	}
+	return join(all) + ", where the better one is certainly worse by more than " + margin
 }
 
 // cachesWords says, as a clause, which question a trial asks: of caches that both arms share, or of cold ones. It is
@@ -455,6 +472,12 @@ func (r *Results) trialSections() []Section {
 	for i := range t.Guards {
 		s.Table.add(differenceRow(&t.Guards[i], guardConclusion(&t.Guards[i]))...)
 	}
+	for i := range t.Costs {
+		s.Table.add(differenceRow(&t.Costs[i], "by this look alone")...)
+	}
+	if t.PowerSimulated {
+		s.Text = append(s.Text, simulatedPower)
+	}
 	return append(r.rankingSections(), s, r.looksSection(t))
 }
 
@@ -544,6 +567,9 @@ func trialValue(m proof.Metric, v float64) string {
 		return share100(v)
 	case proof.AnswerTokens:
 		return tenths(v)
+	}
+	if i := slices.IndexFunc(costQuantities, func(q *quantity) bool { return q.Name == string(m) }); i >= 0 {
+		return costQuantities[i].value(v)
 	}
 	return milliseconds(v)
 }

@@ -42,9 +42,11 @@ type origin struct {
 	spilled  bool // every worker with all of them was busier than the chosen one
 }
 
-// seenCaches is the number of blocks, as a multiple of all caches, after which those that were not used since are
-// forgotten: they count as new.
-const seenCaches = 2
+// Blocks that were not used while so many others were are forgotten: they count as new.
+const (
+	seenCaches = 2       // as a multiple of all caches
+	leastSeen  = 1 << 14 // but at least, so that small caches explain what they lose
+)
 
 // seen remembers which workers have ever computed a block, whatever they have evicted since.
 type seen struct {
@@ -78,7 +80,7 @@ func (s *seen) add(blocks []uint64, worker uint64, most int) {
 
 // computed remembers that a worker has computed blocks.
 func (s *Shadow) computed(blocks []uint64, worker sim.WorkerID) {
-	s.seen.add(blocks, s.seen.bit(worker), seenCaches*s.capacity*len(s.workers))
+	s.seen.add(blocks, s.seen.bit(worker), max(leastSeen, seenCaches*s.capacity*len(s.workers)))
 }
 
 // originOf looks up a prompt whose worker is known.
@@ -128,6 +130,9 @@ func (s *Shadow) explain(f *Flight, hit, cachedTokens int) {
 		c.Spilled += int64(anywhere - own)
 	} else {
 		c.Elsewhere += int64(anywhere - own)
+	}
+	if own > hit { // where a prompt is partly evicted, the model is not exact about the place where it is cut
+		hit = min(own, cachedTokens)
 	}
 	c.Evicted += int64(own - hit)
 	c.Unexplained += int64(hit - cachedTokens)

@@ -25,6 +25,7 @@ type Gauges struct {
 	Followup               *api.FollowupStatus // nil where no model writes the follow-up questions
 	Sweep                  *api.SweepSummary   // the sweep that uses the lane; nil: none
 	Drafting               api.SpeculativeUse  // over the last 60 s, as the engines report it
+	Cost                   api.Cost            // over the last 60 s
 
 	Baseline *api.Baseline     // the default one; nil: none
 	InForce  []api.BaselineRow // its rows at the present concurrency, recorded or interpolated
@@ -94,6 +95,14 @@ var (
 	descAcceptance = descReported("loadgen_acceptance_ratio", "acceptance_rate")
 	descPerStep    = descReported("loadgen_tokens_per_step", "tokens_per_step")
 
+	descCosts = func() (all []*prometheus.Desc) {
+		for _, f := range api.Costs {
+			all = append(all, desc("loadgen_"+f.Metric, f.Help+" Over the last 60 s. Absent where it is not known. The label "+
+				"says whether the power is that of simulated GPUs.", "simulated"))
+		}
+		return all
+	}()
+
 	descSweep = desc("loadgen_sweep_running",
 		"1 while a trial, a sweep of levels or a capacity search is in progress, else absent.", "id", "kind")
 	descSpan = desc("loadgen_sweep_span_running",
@@ -107,14 +116,14 @@ func descReported(name, key string) *prometheus.Desc {
 }
 
 // laneDescs lists all of the above.
-var laneDescs = append(descTimes[:],
+var laneDescs = slices.Concat(descTimes[:], descCosts, []*prometheus.Desc{
 	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheReported, descOutput,
 	descLost,
 	descFollowup,
 	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO, descSweep,
 	descSpan,
 	descAcceptance, descPerStep,
-)
+})
 
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
@@ -206,6 +215,11 @@ func (e emitter) state(g *Gauges) {
 	}
 	if v := g.Drafting.TokensPerStep; v != nil {
 		e.gauge(descPerStep, *v)
+	}
+	for i, f := range api.Costs {
+		if v := f.Cost(&g.Cost); v != nil {
+			e.gauge(descCosts[i], *v, strconv.FormatBool(g.Cost.PowerSimulated))
+		}
 	}
 	e.sweep(g.Sweep)
 }

@@ -11,6 +11,7 @@ import (
 type Meter struct {
 	base  time.Time
 	start atomic.Int64 // of the span, in nanoseconds since base
+	total atomic.Int64 // tokens since the last reset
 	// slots hold one second each: its number since base in the upper half, its tokens in the
 	// lower one. Both change together in one word.
 	slots [meterSlots]atomic.Uint64
@@ -44,10 +45,14 @@ func (m *Meter) Add(at time.Time, n int) {
 			tokens += int32(old)
 		}
 		if slot.CompareAndSwap(old, second<<32|uint64(uint32(tokens))) {
+			m.total.Add(int64(n))
 			return
 		}
 	}
 }
+
+// Total returns the tokens since the last reset.
+func (m *Meter) Total() int64 { return m.total.Load() }
 
 // Rate returns the tokens a second over the last 59 to 60 s (whole seconds and the one in
 // progress), or since the start where that is later, over at least 1 s.
@@ -96,6 +101,7 @@ func (m *Meter) Over(from, now time.Time) (rate *float64, interval *[2]float64) 
 // counted.
 func (m *Meter) Reset(now time.Time) {
 	m.start.Store(int64(now.Sub(m.base)))
+	m.total.Store(0)
 	for i := range m.slots {
 		m.slots[i].Store(0)
 	}

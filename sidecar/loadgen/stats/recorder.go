@@ -159,6 +159,13 @@ func (r *Recorder) Totals() api.Totals {
 	return t
 }
 
+// GoodTurns returns the turns within every SLO since the last reset.
+func (r *Recorder) GoodTurns() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ever.sloMet - r.start.sloMet
+}
+
 // cumulative returns the counters of one moment.
 func (r *Recorder) cumulative() (counts, sums) {
 	r.mu.Lock()

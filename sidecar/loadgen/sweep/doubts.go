@@ -41,11 +41,14 @@ func burstWarning(r *proof.Recording, lag *stats.Lag) string {
 // hitsDoubted is the share of prompt tokens found in caches from which a router that predicts none misses events.
 const hitsDoubted = .05
 
-// addWorkers adds the workers of a span, their turns, and its doubts.
-func addWorkers(s *api.SweepSpan, served map[string]int, c api.Cluster) {
+// addWorkers adds the workers of a span, their turns and the tokens that they computed, and its doubts.
+func addWorkers(s *api.SweepSpan, served, uncached map[string]int, c api.Cluster) {
 	s.Doubts = doubts(s.Mode.Mode, served, c)
 	s.Workers = max(workersOf(c), len(served)) // the metrics may be of one engine behind a router
 	s.TurnsByWorker = turnsByWorker(served, c)
+	if s.TurnsByWorker != nil {
+		s.UncachedByWorker = uncached
+	}
 }
 
 // doubts lists what the turns of a span and the cluster at its end show that its arm is not what it claims. What is not

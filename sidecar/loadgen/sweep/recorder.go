@@ -245,17 +245,26 @@ func (r *recorder) slot(from, until, now float64) proof.Recording {
 	return rec
 }
 
-// servedBy returns the number of turns of each worker that were sent between two seconds.
-func (r *recorder) servedBy(from, until float64) map[string]int {
+// servedBy returns the number of turns of each worker that were sent between two seconds, and the prompt tokens that
+// the worker had to compute for them; nil if no turn reported them.
+func (r *recorder) servedBy(from, until float64) (turns, uncached map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := map[string]int{}
+	turns = map[string]int{}
 	for i, worker := range r.workers {
-		if worker != "" && sentWithin(&r.turns[i], from, until) {
-			all[worker]++
+		t := &r.turns[i]
+		if worker == "" || !sentWithin(t, from, until) {
+			continue
+		}
+		turns[worker]++
+		if t.HasCached {
+			if uncached == nil {
+				uncached = map[string]int{}
+			}
+			uncached[worker] += t.PromptTokens - t.CachedTokens
 		}
 	}
-	return all
+	return turns, uncached
 }
 
 // serverTTFT returns the p95 of the TTFT that the server reported, of turns with the first token

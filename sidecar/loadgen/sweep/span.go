@@ -428,11 +428,14 @@ func (a *attempt) named(row *api.BaselineRow, out *api.SweepSpan) {
 func (a *attempt) bySent() bool { return a.slot || a.open() && a.overloaded == "" }
 
 // recording returns what the figures of the span rest on.
-func (a *attempt) recording(until float64) proof.Recording {
+func (a *attempt) recording(until float64) (r proof.Recording) {
 	if a.bySent() {
-		return a.record.slot(a.from, until, a.record.seconds(time.Now()))
+		r = a.record.slot(a.from, until, a.record.seconds(time.Now()))
+	} else {
+		r = a.record.recording(a.from, until)
 	}
-	return a.record.recording(a.from, until)
+	r.Basis = a.engines.CostBasis(a.sweep.doc.Sweep.Deployment)
+	return r
 }
 
 // counted returns the numbers of successful and failed turns of the span's figures.
@@ -460,8 +463,8 @@ func (a *attempt) serves() bool {
 	return a.record.serves(a.from, math.Inf(1), a.until)
 }
 
-// turnsServed returns the number of the span's turns of each worker, with those of its warm-up.
-func (a *attempt) turnsServed() map[string]int {
+// served returns [recorder.servedBy] of the span, with its warm-up.
+func (a *attempt) served() (turns, uncached map[string]int) {
 	if a.slot {
 		return a.record.servedBy(a.from, a.until)
 	}
@@ -527,13 +530,14 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		out.Causes = sum(a.seconds)
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
-	addWorkers(&out, a.turnsServed(), a.lane.Cluster())
+	turns, uncached := a.served()
+	addWorkers(&out, turns, uncached, a.lane.Cluster())
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",
 			refused.Field, refused.Value, refused.Allowed))
 	}
-	a.engines.Fill(&row, true)
+	a.engines.Fill(&row, true, a.sweep.doc.Sweep.Deployment)
 	if a.overloaded != "" {
 		row.AtLeast = []string{"latency_p50", "latency_p95", "ttft_p50", "ttft_p95"} // they grow for as long as it runs
 	}

@@ -68,15 +68,15 @@ type Engines struct {
 // enginesPrint finds the addresses in the output of `booth cluster --workers-only`.
 var enginesPrint = regexp.MustCompile(`(?s)\n  workers +(\S[^\n]+)\n.*\n  KV events +(\S[^\n]+), blocks`)
 
-// SimulatedEngines starts simulated workers without a router.
-func SimulatedEngines(t *testing.T, bin, engine string) (e Engines) {
+// SimulatedEngines starts simulated workers without a router, with further flags.
+func SimulatedEngines(t *testing.T, bin, engine string, flags ...string) (e Engines) {
 	t.Helper()
 	p := &Part{Prints: enginesPrint, Command: process.Command{
 		Name: "the simulated engines", Path: filepath.Join(bin, "booth"), Log: Log(t, "engines-"+engine),
-		Args: []string{
+		Args: append([]string{
 			"cluster", "--workers-only", "--engine=" + engine, "--profile=" + sim.H200().Name,
 			fmt.Sprintf("--workers=%d", workers), "--port=0", "--worker-port=0", "--event-port=0", "--replay-port=0",
-		},
+		}, flags...),
 	}}
 	printed := p.Run(t)
 	for _, url := range strings.Fields(printed[1]) {

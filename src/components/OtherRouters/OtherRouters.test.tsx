@@ -32,6 +32,13 @@ it('shows every policy beside the measurements, and both errors of the model onc
   const [share, evidence] = within(row(/^On another worker/)).getAllByRole('cell');
   expect(share).toHaveTextContent(/^28\.7 %$/);
   expect(evidence).toHaveTextContent('28.7 % were on other workers. See its policy.');
+  expect(
+    screen.getByText(
+      'Worker a computed 90.0 % of the prompt tokens that were not cached. Let the router copy this beginning.'
+    )
+  ).toBeInTheDocument();
+  expect(screen.getByText(/^Parts of the mean TTFT of the last minute, 319 ms/)).toBeInTheDocument();
+  expect(within(row(/^Prefill/)).getAllByRole('cell')[0]).toHaveTextContent(/^300 ms$/);
   expect(within(row(/^Best possible/)).getAllByRole('cell')[2]).toHaveTextContent(/^—$/);
   expect(screen.getByRole('list', { name: 'What the figures of lane main show' })).toHaveTextContent(
     'The chosen workers held 71.3 %'

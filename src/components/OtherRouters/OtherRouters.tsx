@@ -2,8 +2,8 @@ import { cx } from '@emotion/css';
 
 import { Alert } from '@grafana/ui';
 
-import { readShadow, useClient, useLive, usePolled, type HitCause, type Shadow } from '../../client';
-import { number, percent } from '../../lib/format';
+import { readShadow, useClient, useLive, usePolled, type HitCause, type Shadow, type TTFTPart } from '../../client';
+import { milliseconds, number, percent } from '../../lib/format';
 import { COLUMN, markedRow, stylesOf } from '../../lib/styles';
 import { sentence } from '../../lib/text';
 import { Bar } from '../Bar';
@@ -38,6 +38,21 @@ const CAUSE_COLUMNS: Array<Column<HitCause>> = [
     cell: ({ text, remedy }) => [sentence(text), remedy && sentence(remedy)].filter(Boolean).join(' '),
   },
 ];
+
+const PARTS: Record<TTFTPart['name'], string> = {
+  router: 'Router and network',
+  queue: 'Queue',
+  prefill: 'Prefill',
+  rest: 'Rest',
+};
+
+const TTFT_COLUMNS: Array<Column<TTFTPart>> = [
+  { name: 'Part of TTFT', cell: ({ name }) => PARTS[name] },
+  { name: 'Mean', cell: ({ seconds }) => milliseconds(seconds) },
+  { name: 'Where', cell: ({ text }) => sentence(text) },
+];
+
+const ttftOf = (parts: TTFTPart[]) => milliseconds(parts.reduce((sum, { seconds }) => sum + seconds, 0));
 
 /** The interval between requests for the account, in milliseconds. */
 const SHADOW_EVERY = 2000;
@@ -125,6 +140,22 @@ function ShadowView({ shadow }: { shadow: Shadow }) {
           columns={CAUSE_COLUMNS}
           rows={shadow.causes}
           keyOf={({ kind }) => kind}
+        />
+      )}
+      {shadow.work?.text && (
+        <p className={styles.note}>
+          {[shadow.work.text, shadow.work.remedy ?? ''].filter(Boolean).map(sentence).join(' ')}
+        </p>
+      )}
+      {shadow.ttft && (
+        <DataTable
+          label={`Where the TTFT of lane ${shadow.lane} goes`}
+          caption={`Parts of the mean TTFT of the last minute, ${ttftOf(shadow.ttft)}, by the engines’ own times.`}
+          className={styles.table}
+          stacks
+          columns={TTFT_COLUMNS}
+          rows={shadow.ttft}
+          keyOf={({ name }) => name}
         />
       )}
       <DataTable

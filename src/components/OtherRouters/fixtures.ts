@@ -46,6 +46,21 @@ export function shadow(change: Partial<Shadow> = {}): Shadow {
         remedy: 'see its policy',
       },
     ],
+    work: {
+      workers: [
+        { worker: 'a', turns: 30, uncached_tokens: 9000 },
+        { worker: 'b', turns: 28, uncached_tokens: 1000 },
+      ],
+      skew: 1.8,
+      hot_prefixes: [{ name: 'You are a clerk', share: 0.6, worker: 'a', worker_share: 0.9 }],
+      text: 'worker a computed 90.0 % of the prompt tokens that were not cached',
+      remedy: 'let the router copy this beginning',
+    },
+    ttft: [
+      { name: 'router', seconds: 0.02, text: 'router and network' },
+      { name: 'prefill', seconds: 0.3, text: 'computing the prompt' },
+      { name: 'rest', seconds: -0.001, text: 'unexplained' },
+    ],
     cache_error: 0.005,
     choices: { turns: 1000, agreed: 900, ties: 40, clear: 600, clear_agreed: 594 },
     diagnoses: [

@@ -75,6 +75,12 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
             {metricName(guard.metric)}: {valuesText(guard, a, b)}. They certainly differ, so neither arm is better.
           </p>
         ))}
+      {(trial.worse ?? []).map((loss) => (
+        <p key={loss.metric} className={styles.note}>
+          {metricName(loss.metric)}: {valuesText(loss, a, b)}. The better arm is certainly worse here, so this is a
+          trade-off.
+        </p>
+      ))}
       <Looks trial={trial} mode={b} />
       {others.length > 0 && (
         <>

@@ -1,5 +1,6 @@
 import { figures, type BaselineRow, type FigureKey, type TrialDifference } from '../../client';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
+import { costKeys, COSTS } from '../../lib/cost';
 import { digits, MS, number, PERCENT, signed, valueWithUnit, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
 
@@ -33,6 +34,7 @@ export function metricsOf(rows: BaselineRow[]): Metric[] {
 
 const names: Record<string, string> = {
   ...Object.fromEntries(metrics.map(({ key, name }) => [key, name])),
+  ...Object.fromEntries(costKeys.map((key) => [key, figures[key].name])),
   ttft_mean: 'TTFT mean',
   'ttft_p95_turn2+': 'TTFT p95 from turn 2 on',
   goodput: 'Goodput (share of turns meeting all SLOs)',
@@ -52,6 +54,7 @@ const formats: Record<string, Format> = {
   output_tokens_per_turn: { decimals: 1 },
   finish_stop: PERCENT,
   finish_length: PERCENT,
+  ...COSTS,
 };
 
 /** Returns the name of a trial's metric. */

@@ -1,4 +1,4 @@
-import { act, screen, within } from '@testing-library/react';
+import { act, cleanup, screen, within } from '@testing-library/react';
 
 import type { Worker } from '../../client';
 import { manyWorkers } from '../Diagram/fixtures';
@@ -136,6 +136,15 @@ describe('the workers', () => {
     expect(screen.queryByText(/GPU utilization is simulated/)).not.toBeInTheDocument();
     act(() => client.show({ ...cluster(two), target: { kind: 'simulated' } }));
     expect(screen.getByText(/GPU utilization is simulated.*DCGM_FI_DEV_GPU_UTIL/)).toBeInTheDocument();
+  });
+
+  it('have what tokens and turns cost below them, as far as it is known', () => {
+    show({ ...cluster(two), cost: { joules_per_million_tokens: 620_579, tokens_per_second_per_gpu: 568.49 } });
+    const known = 'Last 60 s: Energy per million tokens: 0.62 MJ · Tokens/s per GPU: 568.5';
+    expect(screen.getByText(known)).toBeInTheDocument();
+    cleanup();
+    show({ ...cluster(two), cost: { joules_per_million_tokens: 620_579, power_simulated: true } });
+    expect(screen.getByText(/0\.62 MJ · the power is simulated$/)).toBeInTheDocument();
   });
 
   it('are reported as missing where fewer report than configured, or none', () => {

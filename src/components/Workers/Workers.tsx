@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { Alert } from '@grafana/ui';
 
 import { useLive, type Cluster, type LaneSnapshot } from '../../client';
+import { costTexts } from '../../lib/cost';
 import { lastKnown } from '../../lib/known';
 import { COLUMN, PLAIN_LIST, stylesOf } from '../../lib/styles';
 import { whyUnread } from '../../lib/unread';
@@ -46,6 +47,9 @@ export function Workers({ lane: name }: { lane: string }) {
         })}
         {isLive && known.lane.cluster.other_gpus?.map((other, i) => <HostCard key={`${i} ${other.host}`} {...other} />)}
       </ul>
+      {isLive && known.lane.cost && (
+        <div className={styles.note}>Last 60 s: {costTexts(known.lane.cost).join(' · ')}</div>
+      )}
       {known.lane.target.kind === 'simulated' && seen.some(({ worker }) => worker.gpus.length > 0) && (
         <div className={styles.note}>
           GPU utilization is simulated: it mimics DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU,

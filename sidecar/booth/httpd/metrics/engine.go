@@ -89,11 +89,11 @@ func (e *trtllm) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 
 // vllm implements vLLM, which counts times as soon as they are known.
 type vllm struct {
-	labels                                       prometheus.Labels
-	counted                                      set
-	queue, first, interToken, perToken, endToEnd prometheus.Histogram
-	success                                      *prometheus.CounterVec
-	blockTokens                                  int
+	labels                                                prometheus.Labels
+	counted                                               set
+	queue, prefill, first, interToken, perToken, endToEnd prometheus.Histogram
+	success                                               *prometheus.CounterVec
+	blockTokens                                           int
 }
 
 func newVLLM(p sim.Profile) engine {
@@ -101,6 +101,8 @@ func newVLLM(p sim.Profile) engine {
 	s := &e.counted
 	e.queue = s.histogram(e.labels, "vllm:request_queue_time_seconds",
 		"Histogram of time spent in WAITING phase for request.", engineRequestBounds)
+	e.prefill = s.histogram(e.labels, "vllm:request_prefill_time_seconds",
+		"Histogram of time spent in PREFILL phase for request.", engineRequestBounds)
 	e.first = s.histogram(e.labels, "vllm:time_to_first_token_seconds",
 		"Histogram of time to first token in seconds.", engineFirstTokenBounds)
 	e.interToken = s.histogram(e.labels, "vllm:inter_token_latency_seconds",
@@ -121,6 +123,7 @@ func (e *vllm) step(gap float64, _ int) { e.interToken.Observe(gap) }
 
 func (e *vllm) finished(l workerTiming) {
 	e.queue.Observe(l.queued.Seconds())
+	e.prefill.Observe(max(0, l.firstToken-l.queued).Seconds())
 	e.success.WithLabelValues(string(l.reason)).Inc()
 	if l.outputTokens > 1 {
 		e.perToken.Observe(l.perOutputToken().Seconds())

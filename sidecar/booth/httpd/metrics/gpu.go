@@ -63,9 +63,26 @@ func (m *meter) utilization(now time.Duration, w sim.WorkerStats) float64 {
 	return min(1, max(0, float64(w.Kernels+w.Launched-from.busy)/float64(now-from.at)))
 }
 
+// idlePower and boardPower are the power draw in watts of a GPU without kernels, and of one that always runs some: the
+// limit that NVIDIA states for H100 and H200 as SXM modules, and a tenth of it. No power was recorded, so that the
+// model between them is an assumption: a straight line in the share of time with kernels. It shows where power appears,
+// and says nothing about the power of a real GPU.
+const (
+	idlePower  = 70.
+	boardPower = 700.
+)
+
+// power returns the power draw of a GPU at a utilization, in watts.
+func power(use float64) float64 { return idlePower + (boardPower-idlePower)*use }
+
+// energy returns what power draws since the start of the simulation, in mJ.
+func energy(now time.Duration, w sim.WorkerStats) int64 {
+	return int64(1000 * (idlePower*now.Seconds() + (boardPower-idlePower)*(w.Kernels+w.Launched).Seconds()))
+}
+
 // collectGPUs writes the page of a DCGM exporter. A worker's process fills its GPUs with the weights and the KV cache
 // at its start.
-func collectGPUs(out sink, p sim.Profile, w sim.WorkerStats, pods Pods, use float64) {
+func collectGPUs(out sink, p sim.Profile, w sim.WorkerStats, pods Pods, now time.Duration, use float64) {
 	const mebibyte, perGiB = 1 << 20, 1 << 10
 	used := 0.
 	if w.Ready {
@@ -78,6 +95,9 @@ func collectGPUs(out sink, p sim.Profile, w sim.WorkerStats, pods Pods, use floa
 		out.gauge(labels, "DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", used)
 		free := math.Round(p.Memory.GPU*perGiB) - used
 		out.gauge(labels, "DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", free)
+		out.gauge(labels, "DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", power(use))
+		out.counter(labels, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Total energy consumption since boot (in mJ).",
+			energy(now, w))
 	}
 }
 

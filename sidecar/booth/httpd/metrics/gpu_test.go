@@ -73,6 +73,24 @@ func TestLostWorkerHasNoUtilization(t *testing.T) {
 	}
 }
 
+func TestEnergyIsThatOfThePower(t *testing.T) {
+	b := start(t, "trtllm", func(o *sim.Options) { o.Profile.Workers = 1 })
+	at := func(name string) float64 { return scrape(t, b.metrics.GPUs(0)).value(t, name) }
+	const counter, gauge = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "DCGM_FI_DEV_POWER_USAGE"
+	assert.InDelta(t, 70, at(gauge), 0)
+	before := at(counter)
+	b.advance(10 * time.Second)
+	assert.InDelta(t, 10*70_000, at(counter)-before, 1, "idle")
+	b.send(3200, 200)
+	b.advance(1500 * time.Millisecond)
+	at(gauge)
+	before = at(counter)
+	b.advance(2 * time.Second)
+	draw := at(gauge)
+	assert.Greater(t, draw, 200.)
+	assert.InDelta(t, draw, (at(counter)-before)/2000, 10)
+}
+
 func TestGPUMemoryAndLabels(t *testing.T) {
 	p, err := sim.LoadProfile("h100-tp4")
 	require.NoError(t, err)
@@ -81,7 +99,10 @@ func TestGPUMemoryAndLabels(t *testing.T) {
 	uuids := map[string]bool{}
 	for i := range p.Workers {
 		f := scrape(t, b.metrics.GPUs(i))
-		assert.Equal(t, []string{"DCGM_FI_DEV_FB_FREE", name, "DCGM_FI_DEV_GPU_UTIL"}, f.names())
+		assert.Equal(t, []string{
+			"DCGM_FI_DEV_FB_FREE", name, "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE",
+			"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+		}, f.names())
 		require.Len(t, f[name].GetMetric(), 4)
 		for _, m := range f[name].GetMetric() {
 			uuids[labels(m)["UUID"]] = true

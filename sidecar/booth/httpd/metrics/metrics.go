@@ -175,7 +175,7 @@ func (m *Metrics) GPUs(index int) http.Handler {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		use := m.meter(stats).utilization(s.Now, stats)
-		return func(out sink) { collectGPUs(out, m.profile, stats, m.pods, use) }, 0, ""
+		return func(out sink) { collectGPUs(out, m.profile, stats, m.pods, s.Now, use) }, 0, ""
 	})
 }
 

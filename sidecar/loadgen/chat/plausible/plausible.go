@@ -25,6 +25,7 @@ var (
 	Total    = Range{0, 1 << 53, false} // counters; above, a float64 cannot represent all whole numbers
 	Percent  = Range{0, 100, false}
 	MiB      = Range{0, 1 << 30, false} // of a GPU's memory
+	Watts    = Range{0, 1e4, false}     // of a GPU
 	PerStep  = Range{0, 1000, false}    // tokens of one forward pass
 )
 

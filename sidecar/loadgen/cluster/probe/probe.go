@@ -44,6 +44,8 @@ type Options struct {
 	Chat chat.Options // of the router, which its Recognize identifies
 	// Engines are the URLs of the engines behind it; none: what it adds, and whether it follows events, stays unknown.
 	Engines []string
+	// RecognizedOnly ends the probe at once in front of a router that is not recognized. The report then has no Router.
+	RecognizedOnly bool
 }
 
 // Placement counts pairs of requests whose second one was served where the first one was.
@@ -86,7 +88,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	began := time.Now()
 	r := &run{rng: mathrand.New(mathrand.NewPCG(uint64(began.UnixNano()), 1))}
 	defer r.close()
-	if err := r.connect(ctx, o); err != nil {
+	if err := r.connect(ctx, o); err != nil || o.RecognizedOnly && r.Router == "" {
 		return Report{}, err
 	}
 	for _, look := range []func(context.Context) error{r.places, r.added, r.streams} {

@@ -54,6 +54,24 @@ type Metrics struct {
 	Latency  string // the router's own latency
 	// UntilHeaders is true if Latency ends at the response's headers, before the first token.
 	UntilHeaders bool
+	// Decisions count how the router chose the worker of each request.
+	Decisions []Decision
+}
+
+// Decision names a counter of a router's choices.
+type Decision struct {
+	Metric  string
+	Outcome string // label with the outcome
+}
+
+// policyLabel is the label of a [Decision] whose outcomes are the router's policies.
+const policyLabel = "policy"
+
+// CountsPolicies reports whether the outcomes of a counter of decisions are the router's policies.
+func CountsPolicies(metric string) bool {
+	return slices.ContainsFunc(All, func(r Router) bool {
+		return slices.Contains(r.Metrics.Decisions, Decision{metric, policyLabel})
+	})
 }
 
 // Dynamo is the id of Dynamo's router, whose stream names the worker.
@@ -82,6 +100,9 @@ var All = []Router{
 			Page: ownPort, Label: "worker", Requests: "smg_worker_requests_total", Running: "smg_worker_requests_active",
 			Waiting: "smg_engine_waiting_requests", Errors: "smg_router_request_errors_total",
 			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
+			Decisions: []Decision{
+				{"smg_worker_selection_total", policyLabel}, {"smg_cache_aware_policy_branch_total", "branch"},
+			},
 		},
 	},
 	{
@@ -131,6 +152,11 @@ var All = []Router{
 			Page: ownPort, Label: "worker", Requests: "vllm_router_processed_requests_total",
 			Running: "vllm_router_running_requests", Errors: "vllm_router_request_errors_total",
 			Latency: "vllm_router_generate_duration_seconds", UntilHeaders: true,
+			Decisions: []Decision{
+				{"vllm_router_policy_decisions_total", policyLabel},
+				{"vllm_router_prefix_routing_decisions_total", "outcome"},
+				{"vllm_router_kv_placement_lookups_total", "result"},
+			},
 		},
 	},
 	{
@@ -149,6 +175,7 @@ var All = []Router{
 			Page: ownPort, Label: "worker", Requests: "smg_worker_cb_outcomes_total", Running: "smg_worker_requests_active",
 			Errors:  "smg_router_request_errors_total",
 			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
+			Decisions: []Decision{{"smg_worker_selection_total", policyLabel}},
 		},
 	},
 	{

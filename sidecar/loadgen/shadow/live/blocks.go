@@ -15,6 +15,7 @@ func (a *account) cut(t *Turn, ids []uint32) {
 	} else {
 		t.blocks, t.tokens, t.text = blocksOfText(a.size.tokens, a.ratio, t.Messages)
 	}
+	a.rules.routed(t, a.size.tokens)
 	t.Messages = nil
 }
 

@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/shadow"
@@ -34,6 +35,8 @@ type rules struct {
 	n       int                  // turns added
 	seconds [watchSeconds]second // a ring
 	seen    int                  // seconds added
+
+	openings map[uint64]*opening // by their last block
 }
 
 // level holds the measurements at one concurrency since the caches were empty.
@@ -46,7 +49,12 @@ type level struct {
 func (l *level) hit() float64 { return ratio(l.cached, l.prompt) }
 
 // placement is the worker and the opening of a turn.
-type placement struct{ worker, opening uint64 }
+type placement struct {
+	worker, opening uint64
+	at              time.Time // when it ended
+	prompt          int       // tokens of it
+	uncached        int       // of these; −1: unknown
+}
 
 // second is the busiest worker of a second, and the load of the workers.
 type second struct {
@@ -56,28 +64,32 @@ type second struct {
 }
 
 // ended adds a turn that ended without an error.
-func (r *rules) ended(t *Turn, result *Result, blockTokens int) {
-	if n := min(len(t.blocks), max(1, openingSize/blockTokens)); n > 0 {
-		r.turns[r.n%keptTurns] = placement{result.Worker, t.blocks[n-1]}
+func (r *rules) ended(at time.Time, t *Turn, result *Result) {
+	if len(t.blocks) > 0 {
+		p := placement{worker: result.Worker, opening: t.opening, at: at, uncached: -1}
+		if result.CachedTokens >= 0 && result.PromptTokens > 0 {
+			p.prompt, p.uncached = result.PromptTokens, result.PromptTokens-result.CachedTokens
+		}
+		r.turns[r.n%keptTurns] = p
 		r.n++
 	}
 	if result.CachedTokens < 0 || result.PromptTokens <= 0 || t.Concurrency <= 0 {
 		return
 	}
-	at := -1
+	found := -1
 	for i := range r.levels {
 		if r.levels[i].concurrency == t.Concurrency {
-			at = i
+			found = i
 		}
 	}
-	if at < 0 {
+	if found < 0 {
 		if len(r.levels) == keptLevels {
 			r.levels = r.levels[1:]
 		}
 		r.levels = append(r.levels, level{concurrency: t.Concurrency})
-		at = len(r.levels) - 1
+		found = len(r.levels) - 1
 	}
-	l := &r.levels[at]
+	l := &r.levels[found]
 	l.turns++
 	l.prompt += int64(result.PromptTokens)
 	l.cached += int64(result.CachedTokens)

@@ -48,6 +48,8 @@ type Options struct {
 	Router func() string
 	// Cluster returns the state of the cluster.
 	Cluster func() api.Cluster
+	// SendsSession reports whether requests name their conversation to the router. It must not call the Live.
+	SendsSession func() bool
 	// State returns the lane's state. It is called without a lock, and must not call the Live.
 	State func() api.State
 	Log   *slog.Logger
@@ -162,6 +164,7 @@ type Turn struct {
 	text      int // bytes of the prompt
 	tokens    int
 	blocks    []uint64
+	opening   uint64 // last block of the opening
 	entry     *shadow.Entry
 	first     time.Time // time of the first token; zero before
 	firstSent bool      // the sequencer has the first token
@@ -468,7 +471,7 @@ func (l *Live) apply(a *account, e *event) {
 		a.sequencer.End(e.at, t.entry, output, cached)
 		if e.result.OK {
 			l.ratio.add(t.text, e.result.PromptTokens)
-			a.rules.ended(t, &e.result, a.size.tokens)
+			a.rules.ended(e.at, t, &e.result)
 		}
 	}
 }

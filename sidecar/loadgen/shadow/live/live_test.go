@@ -69,7 +69,8 @@ func on(t *testing.T, test func(s *rig)) {
 				locked(func() { ids, workers = s.ids, s.workers })
 				return ids, workers
 			},
-			Router: func() (id string) { locked(func() { id = s.router }); return id },
+			Router:       func() (id string) { locked(func() { id = s.router }); return id },
+			SendsSession: func() bool { return false },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

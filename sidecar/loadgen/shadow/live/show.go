@@ -44,9 +44,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	s.Since = &a.since
 	s.Seconds = min(shadow.Window, now.Sub(a.since)).Seconds()
 	s.Lost = int(l.lost())
-	s.Workers = f.Workers
-	s.BlockTokens = a.size.tokens
-	s.WorkerBlocks = f.Capacity
+	s.Workers, s.BlockTokens, s.WorkerBlocks = f.Workers, a.size.tokens, f.Capacity
 	s.CapacityFrom = "the cluster's metrics"
 	if f.AnswersSure {
 		s.AnswersReused = &f.AnswersFound
@@ -59,7 +57,8 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		s.Measured.InflightSpread = actual.ShownSpread()
 		s.CacheError = new(signed(r))
 	}
-	s.Causes = causes(&f, actual.ShownSpread())
+	s.Work = a.rules.work(now, cluster.Workers)
+	s.Causes = causes(&f, l.routing(cluster, actual.ShownSpread(), s.Work))
 	s.Withheld = withheld(f.Recent)
 	s.AchievedShare, _ = achievedShare(&f)
 	for _, p := range f.Policies[1:] {

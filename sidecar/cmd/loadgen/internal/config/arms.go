@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
 )
@@ -128,6 +130,26 @@ func (c *Config) armsDriver() (string, error) {
 	}
 	return "", api.Refuse("arms", shared[0]+" with the same url and headers", "set switch.command or switch.http, which "+
 		"makes an arm serve; or give each arm a url, headers, a model or a session of its own")
+}
+
+// plainServer is the only arm of a sweep or a search of one server as it is.
+const plainServer = "server"
+
+// isPlainServer reports whether a sweep or a search is of the target as it is: nothing says what else it could do.
+func (l *loader) isPlainServer(ctx *kong.Context) bool {
+	command := commandOf(ctx)
+	return (command == Levels || command == Capacity) && l.asksNothingOfModes(explicitly(ctx), command)
+}
+
+// asksNothingOfModes reports whether no source sets arms, a driver, a mode or a twin.
+func (l *loader) asksNothingOfModes(explicit map[*kong.Value]bool, command Command) bool {
+	fields := []field{l.own[command]["modes"]}
+	for _, name := range []string{
+		"arms", "mode.driver", "mode.mode", "mode.offers", "mode.endpoints", "twin.target.url", "twin.mode.driver",
+	} {
+		fields = append(fields, l.byName[name])
+	}
+	return !slices.ContainsFunc(fields, func(f field) bool { return explicit[f.flag.Value] })
 }
 
 // takeArms resolves the arms of the configuration, and sets the fields that follow from them.

@@ -94,7 +94,9 @@ type Config struct {
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
 	LevelGiven   bool `kong:"-"` // a source sets concurrency or rate
+	ByHand       bool `kong:"-"` // a person switches the modes, and no source says so
 	CheckCluster bool `kong:"-"` // of the command check alone: look at the cluster, too
+	CheckTarget  bool `kong:"-"` // of the command check alone: ask the server for an answer, too
 	Member       bool `kong:"-"` // of the command member alone: everything but access is the coordinator's
 }
 
@@ -145,6 +147,7 @@ type Deployment struct {
 	OverlapScheduler      string  `oneof:"true false" help:"Whether the engine's overlap scheduler is enabled. Empty: unknown."`
 	KVCacheDtype          string  `placeholder:"TYPE" help:"Data type of the KV cache, such as fp8."`
 	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache; 0: unknown."`
+	GPUHour               float64 `default:"0" min:"0" max:"10000" placeholder:"DOLLARS" help:"Price of an hour of one GPU in dollars, for the cost of tokens and turns; 0: unknown. The number of GPUs is that of the workers in DCGM's metrics, or else workers times tensor_parallel."`
 }
 
 // Workload describes the conversations.
@@ -191,12 +194,13 @@ func (c *Config) Ends() bool {
 
 // End configures when a run ends by itself, when it counts as failed, and the files that it writes.
 type End struct {
-	Duration time.Duration      `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
-	Requests int                `default:"0" min:"0" max:"1000000000" help:"Send this many turns, wait for their ends, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
-	Grace    time.Duration      `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
-	Caches   string             `default:"auto" oneof:"auto fresh kept cold warm" help:"What a run with duration or requests, or a trial, finds in the caches. Of a run: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there; auto is fresh. Of a trial: with cold, every span begins on cold caches; with warm, the arm changes every minute or so within one run, on the caches that both arms share, which takes fewer minutes; auto is warm where changing the arm restarts nothing and both arms have the same workers."`
-	FailIf   []report.Condition `basic:"" name:"fail_if" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
-	Output   []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html; with trace: as .json, or json for standard output. With record: the traffic as a trace, .jsonl."`
+	Duration   time.Duration      `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
+	Requests   int                `default:"0" min:"0" max:"1000000000" help:"Send this many turns, wait for their ends, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
+	Grace      time.Duration      `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
+	AbortAfter time.Duration      `default:"30s" min:"0s" max:"24h" help:"End a run with duration, requests or a trace, and report its failure, once turns have failed and none has succeeded for this long. 0s: never."`
+	Caches     string             `default:"auto" oneof:"auto fresh kept cold warm" help:"What a run with duration or requests, or a trial, finds in the caches. Of a run: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there; auto is fresh. Of a trial: with cold, every span begins on cold caches; with warm, the arm changes every minute or so within one run, on the caches that both arms share, which takes fewer minutes; auto is warm where changing the arm restarts nothing and both arms have the same workers."`
+	FailIf     []report.Condition `basic:"" name:"fail_if" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
+	Output     []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html; with trace: as .json, or json for standard output. With record: the traffic as a trace, .jsonl."`
 }
 
 // Request has fields that are added to every request of a turn. Empty and 0 add none.
@@ -498,6 +502,7 @@ func (d Deployment) API() api.Deployment {
 		BlockSize: d.BlockSize, MaxBatchSize: d.MaxBatchSize, MaxNumTokens: d.MaxNumTokens,
 		ChunkedPrefill: known(d.ChunkedPrefill), OverlapScheduler: known(d.OverlapScheduler),
 		KVCacheDtype: d.KVCacheDtype, FreeGPUMemoryFraction: d.FreeGPUMemoryFraction,
+		GPUHour: d.GPUHour,
 	}
 }
 

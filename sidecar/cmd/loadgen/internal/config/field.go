@@ -51,23 +51,24 @@ type grammar struct {
 	Run   struct{} `cmd:"" default:"withargs" help:"Generate load (the default)."`
 	Check struct {
 		Cluster bool `help:"Also check the cluster, with the driver kubernetes: the object and its mode, permissions, and GPUs for a rollout. Changes nothing."`
+		Target  bool `help:"Also ask the server for an answer of 16 tokens, and print what it reports: model, streaming, usage, cached tokens, context length, router."`
 	} `cmd:"" help:"Check the configuration without starting anything."`
 	Health  struct{} `cmd:"" help:"Check whether the load generator running with this configuration is ready."`
 	Version struct{} `cmd:"" help:"Print the version."`
 
 	Member struct{} `cmd:"" help:"Run as a member of another load generator: connect to the NATS server given by --join and take work from the coordinator there. API keys for the target are set here."`
 
-	Trial    trialFlags    `cmd:"" help:"Test which of two routing modes or more, or arms, is better at a given concurrency."`
-	Sweep    levelsFlags   `cmd:"" help:"Measure modes at several concurrencies."`
-	Capacity capacityFlags `cmd:"" help:"Find how many conversations each mode sustains within the SLOs."`
-	Churn    Churn         `cmd:"" help:"Let events happen under each arm, in random order: a worker is killed, the cluster is scaled; and find how many turns fail and how long it takes until users are served as before."`
+	Trial    trialFlags    `cmd:"" help:"Test which of two routers or more is better at a given load."`
+	Sweep    levelsFlags   `cmd:"" help:"Measure a server, or routers, at several loads."`
+	Capacity capacityFlags `cmd:"" help:"Find the load that a server, or each router, sustains within the SLOs."`
+	Churn    Churn         `cmd:"" help:"Find what failing workers and restarts cost the users of each router, and how long."`
 	Compare  Compare       `cmd:"" help:"Compare two existing results; measures nothing."`
 	Probe    Probe         `cmd:"" name:"probe-router" help:"Find out in seconds what the router in front of the engines does: whether prompts that begin alike meet again, whether sessions stay, what it adds."`
 	Why      Why           `cmd:"" help:"Say why the KV cache hit rate of a running load generator is what it is: what became of the prompt tokens that could have been cached."`
 	Record   Record        `cmd:"" help:"Record what a running load generator shows, into a file for loadgen replay."`
 	Replay   replayFlags   `cmd:"" help:"Serve a recording on all pages, over and over, in place of a run; needs no target."`
-	Trace    Trace         `cmd:"" help:"Print what a recorded trace or a dataset holds, and what a replay of it would have to make up; sends nothing."`
-	Shadow   Shadow        `cmd:"" help:"Calculate what other routers would have found in the caches, from a recorded request trace."`
+	Trace    Trace         `cmd:"" help:"Print what a recorded trace or a dataset holds: rate, lengths, hit rate, and what a replay of it would have to make up; sends nothing."`
+	Shadow   Shadow        `cmd:"" help:"Calculate what other routers would have found in the caches, from a trace."`
 
 	hook func(*kong.Context) error
 }

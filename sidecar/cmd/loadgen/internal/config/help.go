@@ -34,53 +34,41 @@ var topics = []kong.Group{
 	{Key: "data", Title: "Data and log"},
 }
 
-// every is the topic of all settings.
-const every = "all"
-
 // topicOf returns the topic that a setting belongs to.
 func topicOf(f *kong.Flag) string {
 	topic, _, _ := strings.Cut(f.Group.Key, ".")
 	return topic
 }
 
-const examples = `
-Every setting is a flag, an environment variable and a field of the YAML file
-with the same name: --target-url, LOADGEN_TARGET_URL, and url under target.
-Precedence: flag, environment, file, preset, default. Secrets have no flag:
-use LOADGEN_TOKEN, LOADGEN_TARGET_API_KEY etc., or files (--token-file).
+// every is the topic of all settings, and usual that of the most common ones.
+const (
+	every = "all"
+	usual = "basic"
+)
 
-Examples:
-  loadgen --target-url http://127.0.0.1:8000
-      wait for an operator at http://127.0.0.1:8088
-  loadgen --target-url http://127.0.0.1:8000/v1 --concurrency 120 --start
-      start immediately with 120 conversations
+const examples = `Usage: loadgen [COMMAND] [flags]
+
+Measures what the users of an OpenAI-compatible server experience: time to first token, time per output
+token, latency, under many multi-turn conversations.
+
+  loadgen check --target --target-url http://127.0.0.1:8000     would a run work?
+  loadgen --target-url http://127.0.0.1:8000 --start            run; the page is http://127.0.0.1:8088
   loadgen --target-url http://127.0.0.1:8000 --duration 5m --fail-if 'ttft_p95>600ms' --output report.html
-      run for five minutes, print a summary, and exit with 3 if TTFT is too high
-  LOADGEN_TARGET_API_KEY=… loadgen --config booth.yaml --log-format json
-      read settings from a file and the key from the environment
-  loadgen trial --target-url http://127.0.0.1:8000 --mode-driver pinned --concurrency 120
-      test whether kv is better than round_robin with 120 conversations
-  loadgen compare h200x3-tp1-llama70b-fp8 h200x3-tp1-llama70b-fp8 --a-mode round_robin --b-mode kv
-      print a report comparing two results
-  loadgen trace requests.jsonl
-      print what recorded traffic holds: rate, lengths, hit rate, and what is missing
-  loadgen shadow requests.jsonl --workers 8 --blocks 4000
-      calculate what other routers would have found in the caches for recorded traffic
-  loadgen check --config booth.yaml
-      check a configuration file without starting anything
-  loadgen check --cluster --config booth.yaml
-      also check whether the mode of a Dynamo on Kubernetes can be switched
+  loadgen capacity --target-url http://127.0.0.1:8000 --slo-ttft 600ms
+  loadgen trial --config arms.yaml --concurrency 120            which router is better?
 
-loadgen help COMMAND lists the additional flags of trial, sweep, capacity, compare,
-trace, shadow, churn and check.
-loadgen help TOPIC lists all settings of a topic:
+Commands (loadgen COMMAND --help):
 `
 
 const exitCodes = `
-Exit codes: 0 success; 1 the load generator itself failed (health: not ready);
-2 invalid configuration or environment, nothing was started; 3 a --fail-if condition
-was met; 4 nothing was measured, or not what a condition refers to, or a trial,
-sweep or capacity search ended without a result.
+Every setting is a flag, a variable and a field of the YAML file with the same name: --target-url,
+LOADGEN_TARGET_URL, and url under target. Secrets have no flag: LOADGEN_TARGET_API_KEY, or a file.
+Exit codes: 0 success; 1 the load generator failed; 2 invalid configuration, nothing was started; 3 a
+--fail-if condition was met; 4 nothing was measured, or there is no result yet.
+`
+
+const besidesRun = `
+It takes all settings of loadgen (loadgen help all).
 `
 
 // besides ends the help of a command with flags of its own.
@@ -119,6 +107,12 @@ Exit codes: 0 success; 1 a report could not be written; 2 invalid configuration,
 usable as a trace.
 `
 
+const besidesWhy = `
+The token of the load generator comes from LOADGEN_TOKEN or LOADGEN_TOKEN_FILE.
+
+Exit codes: 0 success; 2 it is not known why, or the load generator cannot be asked.
+`
+
 const besidesRecord = `
 The token of the load generator comes from LOADGEN_TOKEN or LOADGEN_TOKEN_FILE.
 
@@ -152,40 +146,51 @@ Exit codes: 0 all events were observed; 1 the load generator itself failed; 2 in
 or environment, nothing was started; 4 it was stopped, or an event or its undoing failed.
 `
 
-// printHelp prints the help of the whole program, whatever the command: the settings of the requested topic, else the
-// most common ones, with examples and the topics.
+// printHelp prints the settings of the requested topic, or what fits a screen: examples, commands and topics.
 func (m *model) printHelp(options kong.HelpOptions, ctx *kong.Context) error {
-	if node := ctx.Selected(); node != nil && Command(node.Name).own() {
+	if node := ctx.Selected(); node != nil && node.Name != string(Run) {
 		return printOwn(options, ctx, Command(node.Name))
+	}
+	if m.topic == "" {
+		_, err := fmt.Fprint(ctx.Stdout, firstScreen(ctx.Model.Children))
+		return err
 	}
 	whole := *ctx
 	whole.Path = ctx.Path[:1]
 	for _, f := range m.fields {
 		f.flag.Hidden = m.topic != every && m.topic != topicOf(f.flag)
-		if m.topic == "" {
+		if m.topic == usual {
 			f.flag.Hidden = !f.flag.Tag.Has("basic")
 		}
 	}
-	if m.topic != "" {
-		for _, command := range ctx.Model.Children {
-			command.Hidden = true
-		}
-		ctx.Model.Help = ""
-		return kong.DefaultHelpPrinter(options, &whole)
+	for _, command := range ctx.Model.Children {
+		command.Hidden = true
 	}
-	ctx.Model.HelpFlag = nil // otherwise it would offer further help on each command
-	if err := kong.DefaultHelpPrinter(options, &whole); err != nil {
-		return err
-	}
+	ctx.Model.Help = ""
+	return kong.DefaultHelpPrinter(options, &whole)
+}
+
+// firstScreen is the help that fits a screen.
+func firstScreen(commands []*kong.Node) string {
 	text := examples
+	for _, c := range commands {
+		short, _, _ := strings.Cut(strings.TrimSuffix(c.Help, "."), ":")
+		text += fmt.Sprintf("  %-13s %s\n", c.Name, short)
+	}
+	text += "\nTopics (loadgen help TOPIC):\n "
+	names := []string{usual}
 	for _, topic := range topics {
 		if !strings.Contains(topic.Key, ".") {
-			text += fmt.Sprintf("  %-12s%s\n", topic.Key, topic.Title)
+			names = append(names, topic.Key)
 		}
 	}
-	text += fmt.Sprintf("  %-12s%s\n", every, "All settings")
-	_, err := fmt.Fprint(ctx.Stdout, text+exitCodes)
-	return err
+	for i, name := range append(names, every) {
+		if i > 0 && i%11 == 0 {
+			text += "\n "
+		}
+		text += " " + name
+	}
+	return text + "\n" + exitCodes
 }
 
 // printOwn prints only the flags of a command that has its own.
@@ -210,10 +215,14 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 		text = besidesReplay
 	case Check:
 		text = besidesCheck
+	case Health, Joined, Version:
+		text = besidesRun
 	case Probed:
 		text = besidesProbe
 	case Churned:
 		text = besidesChurn
+	case Asked:
+		text = besidesWhy
 	}
 	_, err := fmt.Fprint(ctx.Stdout, text)
 	return err

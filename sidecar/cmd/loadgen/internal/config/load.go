@@ -38,6 +38,10 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	if len(args) > 0 && args[0] == string(Help) {
 		args = append(l.takeTopic(args[1:]), "--help")
 	}
+	args, err := translate(args)
+	if err != nil {
+		return nil, "", err
+	}
 	ctx, err := l.kong.Parse(args)
 	if l.helped {
 		return nil, Help, nil
@@ -55,9 +59,38 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	return c, commandOf(ctx), nil
 }
 
+// translate replaces flags that other programs have: -H and --header "NAME: VALUE" by those of the settings. It refuses
+// a key on the command line, which other users of the machine can see.
+func translate(args []string) ([]string, error) {
+	var all []string
+	for i := 0; i < len(args); i++ {
+		name, value, attached := strings.Cut(args[i], "=")
+		switch name {
+		case "--":
+			return append(all, args[i:]...), nil
+		case "--api-key", "--target-api-key":
+			return nil, errors.New(name + " is not allowed on the command line, where other users can see it: set " +
+				"LOADGEN_TARGET_API_KEY, or --target-api-key-file=FILE")
+		case "-H", "--header":
+			if !attached && i+1 < len(args) {
+				i++
+				value = args[i]
+			}
+			header, text, found := strings.Cut(value, ":")
+			if !found {
+				return nil, api.Refuse(name, "its value (hidden)", `"NAME: VALUE"; see also --target-headers`)
+			}
+			all = append(all, "--target-headers="+strings.TrimSpace(header)+"="+strings.TrimSpace(text))
+		default:
+			all = append(all, args[i])
+		}
+	}
+	return all, nil
+}
+
 // takeTopic removes the topic after "help" from the arguments and keeps it.
 func (l *loader) takeTopic(args []string) []string {
-	if len(args) == 1 && (args[0] == every || slices.ContainsFunc(l.fields,
+	if len(args) == 1 && (args[0] == every || args[0] == usual || slices.ContainsFunc(l.fields,
 		func(f field) bool { return topicOf(f.flag) == args[0] })) {
 		l.topic = args[0]
 		return nil
@@ -128,6 +161,9 @@ func (l *loader) addSources(ctx *kong.Context) error {
 				return given{value: v, from: variable(name)}, true
 			}
 		}
+		if v := l.env[openAIURL]; v != "" && f.name == "target.url" {
+			return given{value: v, from: openAIURL}, true
+		}
 		return given{}, false
 	}))
 	return nil
@@ -155,6 +191,9 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	}
 	if c.DataDir == "" {
 		c.DataDir = dataDir(l.env)
+	}
+	if l.isPlainServer(ctx) {
+		c.Arms = Arms{{Name: plainServer}}
 	}
 	if err := l.takeArms(&c); err != nil {
 		return nil, err
@@ -189,8 +228,10 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	explicit := explicitly(ctx)
+	c.ByHand = c.Mode.Driver == "manual" && !explicit[l.byName["mode.driver"].flag.Value]
 	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
-	c.Replay, c.CheckCluster = l.grammar.Replay.File, l.grammar.Check.Cluster
+	c.Replay = l.grammar.Replay.File
+	c.CheckCluster, c.CheckTarget = l.grammar.Check.Cluster, l.grammar.Check.Target
 	l.takeCommand(ctx, &c)
 	if err := l.takeChurn(&c); err != nil {
 		return nil, err
@@ -352,14 +393,25 @@ func environment(environ []string) map[string]string {
 	env := map[string]string{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if value != "" && (strings.HasPrefix(name, envPrefix) || slices.Contains(userFolders, name)) {
+		if value != "" && (strings.HasPrefix(name, envPrefix) || slices.Contains(userFolders, name) ||
+			slices.Contains(openAI, name)) {
 			env[name] = value
 		}
 	}
 	return env
 }
 
-var userFolders = []string{"HOME", "XDG_DATA_HOME", "LOCALAPPDATA"}
+var (
+	userFolders = []string{"HOME", "XDG_DATA_HOME", "LOCALAPPDATA"}
+	openAI      = []string{openAIURL, openAIKey}
+)
+
+// The variables of OpenAI's own clients. They apply where no other source has the target's URL, and the key only with
+// the URL beside it, since it is not to be sent to another server.
+const (
+	openAIURL = "OPENAI_BASE_URL"
+	openAIKey = "OPENAI_API_KEY"
+)
 
 // serviceLink is a variable that Kubernetes sets in every pod of a namespace
 // with a service called loadgen.

@@ -305,6 +305,24 @@ func TestHeaders(t *testing.T) {
 	require.Empty(t, member.Followup.Opened.Headers, "members ask no questions")
 }
 
+// Flags and variables of other programs are taken as this one's settings. A key goes only to the server whose address
+// stands beside it, and never comes from the command line.
+func TestFlagsOfOtherPrograms(t *testing.T) {
+	openAI := []string{"OPENAI_BASE_URL=http://gateway:8000/v1", "OPENAI_API_KEY=s3cret"}
+	c := input{args: []string{"-H", "X-Tenant: a", "--header=X-Team:b"}, env: openAI}.must(t)
+	require.Equal(t, "http://gateway:8000", c.Target.URL)
+	require.Equal(t, Secret("s3cret"), c.Target.APIKey)
+	require.Equal(t, map[string]string{"X-Tenant": "a", "X-Team": "b"}, c.Target.Opened.Headers)
+	require.Empty(t, input{args: []string{target}, env: openAI}.must(t).Target.APIKey, "another server")
+	c = input{env: append(openAI, "LOADGEN_TARGET_API_KEY=own")}.must(t)
+	require.Equal(t, Secret("own"), c.Target.APIKey)
+	for _, args := range [][]string{{"--api-key", "s3cret"}, {"--target-api-key=s3cret"}, {"-H", "s3cret"}} {
+		_, _, err := input{args: append(args, target)}.load()
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
 // Additional fields of a request are sent to the server as numbers and objects.
 func TestRequestFields(t *testing.T) {
 	c := input{args: []string{target, "--request-ignore-eos=true", "--request-temperature=0", "--request-body", `{"min_p": 0.1, "stream_options": {"a": [1]}}`}}.must(t)
@@ -993,12 +1011,14 @@ func TestHelp(t *testing.T) {
 			require.Equal(t, listed(f), regexp.MustCompile(`(?m)^  --`+f.flag.Name+`\b[^-]`).MatchString(text), f.name)
 		}
 	}
-	for _, args := range []string{"help", "--help", "-h", "run --help", "health -h", "--help --config=none"} {
+	for _, args := range []string{"help", "--help", "-h", "run --help", "--help --config=none"} {
 		text := help(strings.Fields(args)...)
-		lists(t, text, func(f field) bool { return f.flag.Tag.Has("basic") })
-		require.Contains(t, text, "Examples:")
-		require.Contains(t, text, "\n  corpus ", "a topic")
+		require.LessOrEqual(t, strings.Count(text, "\n"), 40, "it fits a screen")
+		require.Contains(t, text, "\n  capacity ", "a command")
+		require.Contains(t, text, " corpus ", "a topic")
 	}
+	lists(t, help("help", usual), func(f field) bool { return f.flag.Tag.Has("basic") })
+	require.Contains(t, help("health", "-h"), "Usage: loadgen health")
 	for _, topic := range topics {
 		lists(t, help("help", topicOf(&kong.Flag{Group: &topic})), func(f field) bool {
 			return topicOf(f.flag) == topicOf(&kong.Flag{Group: &topic})

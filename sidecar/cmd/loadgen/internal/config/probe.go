@@ -10,4 +10,6 @@ type Probe struct {
 type Why struct {
 	From string `default:"http://127.0.0.1:8088" placeholder:"URL" help:"Address of the running load generator."`
 	Lane string `default:"main" oneof:"main twin" help:"Lane whose turns are looked at."`
+
+	Format string `default:"text" oneof:"text json" help:"Format on standard output."`
 }

@@ -65,6 +65,9 @@ func (l *loader) readSecrets(c *Config) error {
 func (l *loader) readSecret(s secret) (given, error) {
 	fromEnv := given{value: l.env[variable(s.name)], from: variable(s.name)}
 	if s.file == "" {
+		if s.name == "target.api_key" && fromEnv.value == "" && l.from["target.url"] == openAIURL {
+			return given{value: l.env[openAIKey], from: openAIKey}, nil
+		}
 		return fromEnv, nil
 	}
 	bad := &api.FieldError{Field: s.name + "_file", Value: s.file}

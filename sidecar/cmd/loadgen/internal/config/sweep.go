@@ -24,6 +24,8 @@ type Sweep struct {
 	Anew    bool // cancel an unfinished sweep of the data directory instead of going on with it
 	// CheckOnly ends a trial once its settings are known to be valid.
 	CheckOnly bool
+	// Probe looks at what the router of each arm does before a trial.
+	Probe bool
 	// Like is the path of the JSON report of a trial of the same arms on another machine; empty: none.
 	Like string
 }
@@ -44,10 +46,11 @@ type (
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 
 		CheckOnly bool `help:"Check the settings of the trial and end."`
+		Probe     bool `default:"true" negatable:"" help:"Before the trial, look for some seconds at what the recognized router of each arm with an address of its own does, as probe-router does, and print what has no effect."`
 	}
 	levelsFlags struct {
 		Levels    []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to measure, or rates, such as 2/s,4/s. Default: those of the slider."`
-		Modes     []string      `form:"way" placeholder:"MODE" help:"Modes, or names of arms, to measure. Default: all arms, else those of round_robin, kv and least_loaded that the driver can switch to."`
+		Modes     []string      `form:"way" placeholder:"MODE" help:"Modes, or names of arms, to measure. Default: all arms; the server as it is, if no source sets a driver, a mode or a twin; else those of round_robin, kv and least_loaded that the driver can switch to."`
 		Repeats   int           `limit:"repeats" help:"Measured spans per level and mode. Default: 3."`
 		WarmUp    time.Duration `limit:"warm_up" help:"Minimum warm-up at full concurrency before a measured span. Default: 1m."`
 		Span      time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 5m."`
@@ -59,7 +62,7 @@ type (
 	capacityFlags struct {
 		By         string        `oneof:"conversations rate" help:"What is searched: how many conversations in progress, or how many that begin in a second. Default: that of the levels, else conversations."`
 		Levels     []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to start with, at least two, or rates, such as 2/s,8/s. Default: some across the slider's range; none for rates."`
-		Modes      []string      `form:"way" placeholder:"MODE" help:"One or two modes, or names of arms. Default: the first two arms, else round_robin,kv."`
+		Modes      []string      `form:"way" placeholder:"MODE" help:"One or two modes, or names of arms. Default: the first two arms; the server as it is, if no source sets a driver, a mode or a twin; else round_robin,kv."`
 		Resolution float64       `limit:"resolution" help:"Resolution of the result, in conversations or in those per second. Default: 8 conversations, or a twentieth of the range of the rates."`
 		Span       time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 1m."`
 		MaxTime    time.Duration `limit:"max_time" help:"Time limit, after which the search ends with what it has found. Default: 6h."`
@@ -143,7 +146,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 	switch command {
 	case Trial:
 		t := &l.Trial
-		modes, s.Anew, s.CheckOnly, s.Like = t.Modes, t.Anew, t.CheckOnly, t.Like
+		modes, s.Anew, s.CheckOnly, s.Like, s.Probe = t.Modes, t.Anew, t.CheckOnly, t.Like, t.Probe
 		r.Primary, r.Smallest = when(given("primary"), t.Primary), when(given("smallest"), t.Smallest)
 		r.Question = when(given("question"), api.TrialQuestion(t.Question))
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())

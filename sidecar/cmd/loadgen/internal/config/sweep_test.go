@@ -69,6 +69,7 @@ func TestSweepRequests(t *testing.T) {
 		c, command, err := input{args: append(strings.Fields(row.args), target), env: row.env}.load()
 		require.NoError(t, err, row.args)
 		require.Equal(t, row.want.Command, command)
+		row.want.Probe = command == Trial
 		require.Equal(t, &row.want, c.Sweep)
 		require.Nil(t, c.Compare)
 	}
