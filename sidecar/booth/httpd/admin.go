@@ -55,7 +55,7 @@ func (s *Server) admin() []endpoint {
 			"/sim/v1/workers/{id}/lose",
 			methods{http.MethodPost: s.answers(s.loseWorker)},
 			s.guarded,
-			"Removes a worker for `seconds`.",
+			"Removes a worker for `seconds`. The id `any` is the first one.",
 		},
 		{
 			"/sim/v1/decisions",
