@@ -217,8 +217,9 @@ func agreesWithEngines(t *testing.T, all []reading, report *churn.Report) {
 		allowed := wait * *n.TTFT.Limit / *n.TTFT.Before
 		ttft := back(all, n.At, func(c counts) bool { return c.ttft/c.turns <= allowed })
 		figure.Report(t, "%s, block %d: hit rate %.3f before, by the engines %.3f; %.3f or more after %.0f s, by the "+
-			"engines after %.0f s (a point lower or higher: %.0f to %.0f s); TTFT p95 %.0f ms before, up to %.0f ms after %.0f s, mean "+
-			"by the engines after %.0f s; %.0f prompt tokens lost; %d of %d turns failed %v; breakers of others %v",
+			"engines after %.0f s (a point lower or higher: %.0f to %.0f s); TTFT p95 %.0f ms before, up to %.0f ms after "+
+			"%.0f s, mean by the engines after %.0f s; %.0f prompt tokens lost; %d of %d turns failed %v; breakers of "+
+			"others %v",
 			n.Arm, n.Block+1, *n.HitRate.Before, rate, *n.HitRate.Limit, n.HitRate.Recovery.Seconds, hit(0), hit(-.01),
 			hit(.01), 1000**n.TTFT.Before, 1000**n.TTFT.Limit, n.TTFT.Recovery.Seconds, ttft, *n.TokensLost, n.Failed, n.Turns,
 			n.Errors, n.Opened)

@@ -233,10 +233,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	c.Replay = l.grammar.Replay.File
 	c.CheckCluster, c.CheckTarget = l.grammar.Check.Cluster, l.grammar.Check.Target
 	l.takeCommand(ctx, &c)
-	if err := l.takeChurn(&c); err != nil {
-		return nil, err
-	}
-	if err := l.checkTraffic(commandOf(ctx), explicit, &c); err != nil {
+	if err := cmp.Or(l.takeChurn(&c), l.checkTraffic(commandOf(ctx), explicit, &c)); err != nil {
 		return nil, err
 	}
 	c.Sweep = l.sweep(ctx, &c)
