@@ -114,6 +114,7 @@ func (t *tally) row() (row api.BaselineRow) {
 		set(&f.Row(&row).P50, percentile(t.times[i], .5))
 		set(&f.Row(&row).P95, percentile(t.times[i], .95))
 	}
+	set(&row.TTFTMean, t.value(MeanTTFT))
 	set(&row.OutputTokensPerSecond, t.tokens/t.seconds)
 	set(&row.RequestsPerSecond, float64(len(t.times[api.TimeLatency]))/t.seconds)
 	set(&row.KVHitRatio, t.cached/t.prompt)
