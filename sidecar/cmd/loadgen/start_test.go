@@ -100,7 +100,7 @@ func TestCommandsThatStartNothing(t *testing.T) {
 	for want, args := range map[string][]string{
 		"The configuration is valid.\n": {"check", someTarget, "--start"},
 		"loadgen ":                      {"version"},
-		"loadgen check --target":              {"--help"},
+		"loadgen check --target":        {"--help"},
 	} {
 		p := newProgram(t, args...)
 		code, stdout, stderr := p.finish()

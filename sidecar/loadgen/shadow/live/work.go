@@ -133,8 +133,8 @@ func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 	return s
 }
 
-// Where less than fewUncached of the prompt tokens had to be computed, a few turns decide which worker computed most: it
-// is named only if it also had moreTurns than the mean.
+// Where less than fewUncached of the prompt tokens had to be computed, a few turns decide which worker computed most:
+// it is named only if it also had moreTurns than the mean.
 const (
 	fewUncached = .2
 	moreTurns   = 1.2
