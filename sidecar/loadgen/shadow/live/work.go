@@ -70,13 +70,34 @@ func prefixName(t *Turn) (name string) {
 	return name
 }
 
+// prefix is how often turns have an opening, also by worker.
+type prefix struct {
+	turns   int
+	workers map[uint64]int
+}
+
+// hot returns the openings that several conversations and at least herdShare of the turns have.
+func (r *rules) hot(prefixes map[uint64]*prefix, workers map[uint64]*api.WorkerWork, turns int) []api.HotPrefix {
+	all := []api.HotPrefix{}
+	for hash, p := range prefixes {
+		share, known := float64(p.turns)/float64(turns), r.openings[hash]
+		if known == nil || known.name == "" || share < herdShare {
+			continue
+		}
+		id := slices.MaxFunc(slices.Sorted(maps.Keys(p.workers)), func(a, b uint64) int {
+			return cmp.Compare(p.workers[a], p.workers[b])
+		})
+		all = append(all, api.HotPrefix{
+			Name: known.name, Share: share, Worker: workers[id].Worker, WorkerShare: float64(p.workers[id]) / float64(p.turns),
+		})
+	}
+	slices.SortFunc(all, func(a, b api.HotPrefix) int { return cmp.Compare(b.Share, a.Share) })
+	return all
+}
+
 // work says how the work of the turns that ended in the last 60 s is divided between the workers that the cluster
 // lists, and others; nil without such turns.
 func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
-	type prefix struct {
-		turns   int
-		workers map[uint64]int
-	}
 	prefixes, workers, turns, prompt := map[uint64]*prefix{}, map[uint64]*api.WorkerWork{}, 0, 0
 	for i := range listed {
 		workers[workerNumber(listed[i].ID)] = &api.WorkerWork{Worker: listed[i].Name}
@@ -106,7 +127,7 @@ func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 	if turns == 0 {
 		return nil
 	}
-	s := &api.ShadowWork{Hot: []api.HotPrefix{}}
+	s := &api.ShadowWork{}
 	most, sum := &api.WorkerWork{}, 0
 	for _, w := range workers {
 		s.Workers = append(s.Workers, *w)
@@ -116,19 +137,7 @@ func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 		}
 	}
 	slices.SortFunc(s.Workers, func(a, b api.WorkerWork) int { return cmp.Compare(a.Worker, b.Worker) })
-	for hash, p := range prefixes {
-		share, known := float64(p.turns)/float64(turns), r.openings[hash]
-		if known == nil || known.name == "" || share < herdShare {
-			continue
-		}
-		id := slices.MaxFunc(slices.Sorted(maps.Keys(p.workers)), func(a, b uint64) int {
-			return cmp.Compare(p.workers[a], p.workers[b])
-		})
-		s.Hot = append(s.Hot, api.HotPrefix{
-			Name: known.name, Share: share, Worker: workers[id].Worker, WorkerShare: float64(p.workers[id]) / float64(p.turns),
-		})
-	}
-	slices.SortFunc(s.Hot, func(a, b api.HotPrefix) int { return cmp.Compare(b.Share, a.Share) })
+	s.Hot = r.hot(prefixes, workers, turns)
 	describe(s, turns, ratio(int64(sum), int64(prompt)), sum, most)
 	return s
 }
