@@ -22,6 +22,9 @@ const (
 // errNotServing ends a check that found a server to which a run could not send turns. The problem has been printed.
 var errNotServing = errors.New("a run would fail; fix the problems above first")
 
+// errNoAnswer is the error of a server that is too slow for a check.
+var errNoAnswer = fmt.Errorf("no answer to a short prompt within %v: it may be overloaded, or load its model", checkTimeout)
+
 // checkTargets asks the server of the target, or that of each arm with an address, for an answer as a run would, and
 // prints what it reports. The error is a notStarted where a run would fail.
 func checkTargets(ctx context.Context, conf *config.Config, stdout io.Writer) error {
@@ -59,6 +62,9 @@ func checkTarget(ctx context.Context, conf *config.Config, line func(mark, text 
 	}
 	defer client.Close()
 	if failure := client.Probe(ctx); failure != nil {
+		if ctx.Err() != nil {
+			return errNoAnswer
+		}
 		return failure
 	}
 	line("ok", "it serves the model "+client.Model())
@@ -67,6 +73,8 @@ func checkTarget(ctx context.Context, conf *config.Config, line func(mark, text 
 		Messages: []chat.Message{{Role: chat.RoleUser, Text: "Count from one to ten in words."}},
 	})
 	switch first, streams := r.TTFT(); {
+	case ctx.Err() != nil:
+		return errNoAnswer
 	case err != nil:
 		return err
 	case !streams:
