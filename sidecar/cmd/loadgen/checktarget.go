@@ -23,7 +23,8 @@ const (
 var errNotServing = errors.New("a run would fail; fix the problems above first")
 
 // errNoAnswer is the error of a server that is too slow for a check.
-var errNoAnswer = fmt.Errorf("no answer to a short prompt within %v: it may be overloaded, or load its model", checkTimeout)
+var errNoAnswer = fmt.Errorf("no answer to a short prompt within %v: it may be overloaded, or load its model",
+	checkTimeout)
 
 // checkTargets asks the server of the target, or that of each arm with an address, for an answer as a run would, and
 // prints what it reports. The error is a notStarted where a run would fail.
