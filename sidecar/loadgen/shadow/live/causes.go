@@ -102,8 +102,7 @@ const spills = 2. / 3
 // explain them.
 const countedSpills = .5
 
-// fewMisplaced is the share of the prompt tokens below which tokens on other workers do not show that a router ignores
-// prompts.
+// fewMisplaced is the share of the prompt tokens below which tokens on other workers are no reason to change a router.
 const fewMisplaced = .1
 
 // misplaced returns the cause of tokens that were cached, but not on the chosen worker.
@@ -113,9 +112,6 @@ func misplaced(c *shadow.Causes, r *routing) (h api.HitCause) {
 	h.Text = fmt.Sprintf("had been computed, but on other workers; %.0f %% of these while all of them were busier than "+
 		"the chosen one", 100*spilled)
 	h.Reason, h.Remedy = r.why()
-	if h.Reason == "" && share < fewMisplaced {
-		h.Remedy = ""
-	}
 	if h.Reason == "" && (spilled >= spills || r.outcomes["spill"] >= countedSpills*share) {
 		h.Kind, h.Remedy = api.CauseSpilled, "give the match more weight against the load, or add workers"
 		if r.spread != nil {
@@ -127,6 +123,9 @@ func misplaced(c *shadow.Causes, r *routing) (h api.HitCause) {
 		}
 	}
 	h.Text += r.counted()
+	if h.Reason == "" && share < fewMisplaced {
+		h.Remedy = ""
+	}
 	return h
 }
 
