@@ -93,7 +93,12 @@ func checkTarget(ctx context.Context, conf *config.Config, line func(mark, text 
 	if r.Usage == nil {
 		line("warning", "it reports no usage: output tokens are the number of chunks, and prompt tokens are unknown")
 	}
-	found := client.Recognized()
+	recognized(client.Recognized(), line)
+	return nil
+}
+
+// recognized prints what a server showed of itself and of its router.
+func recognized(found chat.Recognized, line func(mark, text string)) {
 	if !found.Cached {
 		line("warning", "it reports no cached tokens: the hit rate then comes from the metrics of the engines "+
 			"(cluster.metrics_urls), if at all")
@@ -110,5 +115,4 @@ func checkTarget(ctx context.Context, conf *config.Config, line func(mark, text 
 	for _, remark := range found.Remarks {
 		line("warning", remark)
 	}
-	return nil
 }

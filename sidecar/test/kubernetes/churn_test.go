@@ -18,12 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kvbooth/internal/figure"
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/churn"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// A worker's pod is deleted twice, and Kubernetes replaces it. What its cache held is lost, and the hit rate is back
+// A worker's pod is deleted twice, and Kubernetes replaces it. The turns in flight on it fail, and all figures are back
 // while the turns are still observed.
 func TestChurnDeletesPods(t *testing.T) {
 	const name, start = "churned", 5 * time.Second
@@ -54,6 +55,7 @@ func TestChurnDeletesPods(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &r))
 	require.Len(t, r.Instances, 2)
+	failed := 0
 	for i := range r.Instances {
 		e := &r.Instances[i]
 		require.Empty(t, e.Error)
@@ -62,9 +64,12 @@ func TestChurnDeletesPods(t *testing.T) {
 		figure.Report(t, "event %d: %d of %d turns failed %v; hit rate %.1f %% before, back after %.0f s; TTFT p95 %.0f ms "+
 			"before, back after %.0f s; %.0f prompt tokens lost", i+1, e.Failed, e.Turns, e.Errors, 100**e.HitRate.Before,
 			e.HitRate.Recovery.Seconds, 1e3**e.TTFT.Before, e.TTFT.Recovery.Seconds, *e.TokensLost)
-		assert.Positive(t, *e.TokensLost)
+		failed += e.Failed
+		assert.Equal(t, e.Failed, e.Errors[api.ErrorStream], "streams of the pod that is gone")
 		assert.False(t, e.HitRate.Recovery.Censored)
+		assert.False(t, e.TTFT.Recovery.Censored)
 	}
+	assert.Positive(t, failed)
 	gone := 0
 	after := workerPods(t, c, name)
 	for pod := range before {
