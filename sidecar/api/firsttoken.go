@@ -43,8 +43,11 @@ func (f *FirstTokenParts) Split(measured float64) (parts []TTFTPart) {
 		if p.seconds != nil {
 			parts = append(parts, TTFTPart{p.name, *p.seconds, p.text})
 			rest -= *p.seconds
-			text = "unexplained: the engines' TTFT, less the parts above"
+			text = "computing the prompt, and what the engine does not report"
 		}
+	}
+	if f.Prefill != nil {
+		text = "unexplained: the engines' TTFT, less the parts above"
 	}
 	return append(parts, TTFTPart{"rest", rest, text})
 }
