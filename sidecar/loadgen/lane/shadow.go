@@ -35,7 +35,7 @@ func (l *Lane) Shadow() api.Shadow {
 	now := time.Now()
 	s := l.shadow.Shadow(now)
 	s.Lane = l.opts.Name
-	if parts := l.Cluster().FirstToken; parts != nil {
+	if parts := l.opts.Cluster().FirstToken; parts != nil {
 		if measured := l.record.Report(now).Window.Metrics.TTFT.Mean; measured != nil {
 			s.TTFT = parts.Split(*measured)
 		}

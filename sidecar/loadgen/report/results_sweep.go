@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -195,12 +196,24 @@ func (r *Results) workers() Section {
 	return s
 }
 
+// rowsOf returns the rows of the spans that count under a mode of the request, none for one that stands there twice.
+func (r *Results) rowsOf(mode int) iter.Seq[*api.BaselineRow] {
+	return func(yield func(*api.BaselineRow) bool) {
+		modes := r.Sweep.Request.Modes
+		for i := range r.Sweep.Spans {
+			s := &r.Sweep.Spans[i]
+			if slices.Index(modes, s.Mode) == mode && s.Spoiled == "" && s.Row != nil && !yield(s.Row) {
+				return
+			}
+		}
+	}
+}
+
 // hitCauses says what became of the prompt tokens under each arm or mode: means over the spans that count.
 func (r *Results) hitCauses() Section {
 	if r.Sweep == nil {
 		return Section{}
 	}
-	modes := r.Sweep.Request.Modes
 	s := Section{
 		Title: "Why the hit rate is what it is", Text: []string{"Shares of the prompt tokens by what became of them: found " +
 			"in the worker's cache; new to all workers; computed, but only by other workers, of which one was no busier than " +
@@ -210,18 +223,16 @@ func (r *Results) hitCauses() Section {
 			sentenceCase(r.side()), "Found", "New", "Elsewhere", "Elsewhere, busier", "Evicted", "Remainder", "Unexplained",
 		}},
 	}
-	for i, name := range proof.ModeNames(modes) {
+	for i, name := range proof.ModeNames(r.Sweep.Request.Modes) {
 		var sums [len(api.CauseTotals{})]float64
 		spans := 0.
-		for k := range r.Sweep.Spans {
-			v := &r.Sweep.Spans[k]
-			if v.Mode != modes[i] || slices.Contains(modes[:i], v.Mode) || v.Spoiled != "" || v.Row == nil ||
-				v.Row.HitCauses == nil {
+		for row := range r.rowsOf(i) {
+			if row.HitCauses == nil {
 				continue
 			}
 			spans++
 			for c, kind := range api.CauseKinds {
-				sums[c] += v.Row.HitCauses[kind]
+				sums[c] += row.HitCauses[kind]
 			}
 		}
 		if spans == 0 {
@@ -244,7 +255,6 @@ func (r *Results) firstTokens() Section {
 	if r.Sweep == nil {
 		return Section{}
 	}
-	modes := r.Sweep.Request.Modes
 	s := Section{
 		Title: "Where the time to first token goes", Text: []string{"Mean TTFT in ms, and its parts by the engines' own " +
 			"histograms: router, network and load generator (what was measured, less the engines' TTFT); waiting at the " +
@@ -252,17 +262,15 @@ func (r *Results) firstTokens() Section {
 			"counts some of them at the end of a request, so that a part may be slightly negative."},
 		Table: &Table{Head: []string{sentenceCase(r.side()), "Mean TTFT", "Router", "Queue", "Prefill", "Rest"}},
 	}
-	for i, name := range proof.ModeNames(modes) {
+	for i, name := range proof.ModeNames(r.Sweep.Request.Modes) {
 		sums, measured, spans := map[string]float64{}, 0., 0.
-		for k := range r.Sweep.Spans {
-			v := &r.Sweep.Spans[k]
-			if v.Mode != modes[i] || slices.Contains(modes[:i], v.Mode) || v.Spoiled != "" || v.Row == nil ||
-				v.Row.FirstToken == nil || v.Row.TTFTMean == nil {
+		for row := range r.rowsOf(i) {
+			if row.FirstToken == nil || row.TTFTMean == nil {
 				continue
 			}
 			spans++
-			measured += *v.Row.TTFTMean
-			for _, p := range v.Row.FirstToken.Split(*v.Row.TTFTMean) {
+			measured += *row.TTFTMean
+			for _, p := range row.FirstToken.Split(*row.TTFTMean) {
 				sums[p.Name] += p.Seconds
 			}
 		}
