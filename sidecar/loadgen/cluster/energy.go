@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -32,14 +33,18 @@ type gpuMeter struct {
 }
 
 // add adds the readings of all GPUs at a time, and returns the totals since the first reading with a GPU; nil before.
+// While a GPU is not read, the totals are those of the latest reading of all, so that energy and time are of the same
+// GPUs.
 func (m *energyMeter) add(now time.Time, readings []api.GPUReading) *api.EnergyTotals {
 	begins := m.gpus == nil
-	if begins && len(readings) == 0 {
+	switch {
+	case begins && len(readings) == 0:
 		return nil
-	}
-	if begins {
+	case begins:
 		m.gpus = map[string]*gpuMeter{}
-	} else {
+	case m.lacks(readings) && now.Sub(m.last) <= longestGap:
+		return new(m.total)
+	default:
 		m.total.Seconds += now.Sub(m.last).Seconds()
 	}
 	m.last = now
@@ -61,7 +66,7 @@ func (m *energyMeter) add(now time.Time, readings []api.GPUReading) *api.EnergyT
 		}
 	}
 	for id, g := range m.gpus {
-		if now.Sub(g.seen) > longestGap {
+		if g.seen.Before(now) {
 			delete(m.gpus, id)
 			m.total.Breaks++
 		}
@@ -73,6 +78,16 @@ func (m *energyMeter) add(now time.Time, readings []api.GPUReading) *api.EnergyT
 		}
 	}
 	return new(m.total)
+}
+
+// lacks reports whether a GPU of the latest readings is not among others.
+func (m *energyMeter) lacks(readings []api.GPUReading) bool {
+	for id := range m.gpus {
+		if !slices.ContainsFunc(readings, func(r api.GPUReading) bool { return r.ID == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 // since returns the joules since an earlier reading, and sets when the counter last moved.

@@ -76,6 +76,18 @@ func TestEnergyOfPages(t *testing.T) {
 			}
 			return new(powerPage("n1", [2]float64{410, 410}, counts(s, 410)))
 		}, 820.},
+		"one GPU not read at the end": {func(s int) *string {
+			if s > 8 {
+				return new(powerPage("n1", [2]float64{300, 300}, none)[:len(powerPage("n1", [2]float64{300, 300}, none))/2])
+			}
+			return new(powerPage("n1", [2]float64{300, 300}, none))
+		}, 600.},
+		"none read between": {func(s int) *string {
+			if s > 3 && s < 7 {
+				return new("")
+			}
+			return new(powerPage("n1", [2]float64{300, 300}, none))
+		}, 600.},
 		"GPUs that come": {func(s int) *string {
 			if s < 3 {
 				return new(powerPage("n1", [2]float64{300, 300}, none)[:len(powerPage("n1", [2]float64{300, 300}, none))/2])

@@ -118,7 +118,7 @@ func known(v *float64) float64 {
 // about returns the 95 % interval of a value in proportion to the ratio; nil where either is unknown.
 func (s *shares) about(value *float64) *[2]float64 {
 	ratio, deviation, ok := s.ratio()
-	if value == nil || !ok || !(deviation >= 0) {
+	if value == nil || !ok || !(ratio > 0) {
 		return nil
 	}
 	half := *value * Student * deviation / ratio

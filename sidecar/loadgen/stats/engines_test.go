@@ -83,4 +83,12 @@ func TestIntervalsOfCosts(t *testing.T) {
 	row = api.BaselineRow{OutputTokensPerSecond: new(315.), Intervals: &api.RowIntervals{}}
 	(&EngineRecord{}).Fill(&row, true, api.Deployment{})
 	assert.Equal(t, api.Cost{}, row.Cost, "nothing is read")
+
+	var idle EngineRecord
+	for second := range 9 {
+		idle.Add(&api.EngineTotals{Energy: &api.EnergyTotals{Seconds: float64(second)}})
+	}
+	idle.Fill(&row, true, api.Deployment{})
+	assert.Zero(t, *row.GPUPowerWatts)
+	assert.Nil(t, row.Intervals.GPUPowerWatts, "no energy was counted")
 }
