@@ -31,6 +31,7 @@ import (
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/lane/twin"
 	"kvbooth/sidecar/loadgen/members"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/server/page"
 	"kvbooth/sidecar/loadgen/stats"
@@ -562,7 +563,7 @@ func (g *generator) newServer(conf *config.Config, catalog *lane.Catalog, twins 
 		Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts,
 		PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
+		ParseCSV: baseline.ReadCSV, ParseJSON: report.ReadJSON, Log: g.log,
 	})
 	return err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,14 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
-	"kvbooth/sidecar/loadgen/stats"
 )
 
 // compare prints the report on two results, and writes it into the files of --output. The error is a notStarted for an
@@ -149,88 +146,9 @@ func readResult(path string, mode api.ModeState) (api.Baseline, error) {
 	if strings.ToLower(filepath.Ext(path)) != ".json" {
 		return baseline.ReadCSV(bytes.NewReader(data), name)
 	}
-	for _, from := range []func([]byte, string) (api.Baseline, bool, error){fromReport, fromRun} {
-		if b, ok, err := from(data, name); ok {
-			return b, err
-		}
-	}
-	b, err := baseline.ReadJSON(bytes.NewReader(data), name, api.ModeState{})
+	b, err := report.ReadJSON(bytes.NewReader(data), name, api.ModeState{})
 	if bad := new(api.FieldError); mode.Mode != "" && errors.As(err, &bad) && bad.Field == "mode" { // the file lacks it
-		return baseline.ReadJSON(bytes.NewReader(data), name, mode)
+		return report.ReadJSON(bytes.NewReader(data), name, mode)
 	}
 	return b, err
-}
-
-// fromReport reads a report on a sweep: the rows of all of its sides. The second result is false for JSON that is no
-// report. A report on two results is refused, because it is not one result.
-func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
-	var r struct {
-		Title  string
-		Sweep  json.RawMessage
-		Inputs []api.Source
-		Sides  []struct {
-			Target     *api.TargetID
-			Deployment api.Deployment
-			Workload   *api.WorkloadShape
-			Notes      string
-			Rows       []api.BaselineRow
-		}
-	}
-	switch {
-	case json.Unmarshal(api.PresentNames(data), &r) != nil || len(r.Sides) == 0:
-		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader reports the error
-	case len(r.Sweep) == 0:
-		return b, true, api.Refuse("report", "a comparison of two results",
-			"the report of a trial, sweep or capacity search, or a baseline")
-	}
-	first := r.Sides[0]
-	b = api.Baseline{
-		Name: name, Title: r.Title, Kind: baseline.KindMeasured, Target: first.Target, Deployment: first.Deployment,
-		Workload: first.Workload, Notes: first.Notes, Provenance: api.Provenance{Runs: r.Inputs},
-	}
-	for _, s := range r.Sides {
-		b.Rows = append(b.Rows, s.Rows...)
-	}
-	b.Deployment.Speculation = "" // each row has its own
-	return b, true, baseline.Validate(b)
-}
-
-// fromRun reads the summary of a run at one concurrency in one mode. The second result is false for other JSON.
-func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
-	var r report.Run
-	if json.Unmarshal(api.PresentNames(data), &r) != nil || r.Format == 0 || r.Cause == "" {
-		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader reports the error
-	}
-	mode := api.ModeState{Arm: r.Arm, Mode: r.Mode, Speculation: r.Speculation}
-	for _, s := range r.Steps {
-		if s.Level != r.Level || s.InMode() != mode {
-			return b, true, api.Refuse("steps", fmt.Sprintf("%s, %s", s.Level.InWords(), s.InMode().Text()),
-				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %v, %s; its figures are of "+
-					"all together", r.Level, mode.Text()))
-		}
-	}
-	whole := stats.Report{
-		Window: api.Window{Seconds: r.Seconds, Metrics: r.Metrics, ErrorRatio: r.ErrorRatio},
-		OK:     r.Turns.OK, HitRatio: r.KVHitRatio.Value,
-		OutputInterval: r.OutputTokensPerSecond.Interval, RequestsInterval: r.RequestsPerSecond.Interval,
-		HitInterval: r.KVHitRatio.Interval,
-	}
-	row := whole.Row()
-	row.Level, row.LagSeconds = r.Level, &r.Client.WorstLagSeconds
-	row.Arm, row.Mode, row.Speculation = r.Arm, r.Mode, r.Speculation
-	row.OutputTokensPerSecond = r.OutputTokensPerSecond.Value // nil: not known
-	row.RequestsPerSecond = r.RequestsPerSecond.Value         // nil: not known
-	use := r.Cluster.EngineUse
-	row.AcceptanceRate, row.TokensPerStep, row.GPUMemoryBytes = use.AcceptanceRate, use.TokensPerStep, use.GPUMemoryBytes
-	row.AchievedShare = use.AchievedShare
-	if ended, err := time.Parse(time.RFC3339, r.Ended); err == nil {
-		row.Measured = &ended
-	}
-	b = api.Baseline{
-		Name: name, Title: name, Kind: baseline.KindMeasured, Deployment: r.Target.Deployment, Workload: &r.Workload,
-		Notes: strings.Join(append([]string{r.BeginningNote()}, r.Notes...), "\n"),
-		Rows:  []api.BaselineRow{row},
-	}
-	b.Deployment.Speculation = "" // each row has its own
-	return b, true, baseline.Validate(b)
 }

@@ -1,0 +1,58 @@
+package api
+
+import "time"
+
+// HistoryKind is the kind of a measurement in the history.
+type HistoryKind string
+
+// HistoryRunKind is the kind of a single run. Others have that of their sweep.
+const HistoryRunKind HistoryKind = "run"
+
+// HistoryRun is a measurement that has ended. It is immutable but for Accepted.
+type HistoryRun struct {
+	ID      string            `json:"id"`
+	Kind    HistoryKind       `json:"kind" enum:"run,trial,sweep,capacity"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Started time.Time         `json:"started"`
+	Ended   time.Time         `json:"ended"`
+	Program string            `json:"program"`           // version of the load generator
+	Router  string            `json:"router,omitempty"`  // as [Target.Router]
+	Verdict string            `json:"verdict,omitempty"` // in words
+	Failed  bool              `json:"failed,omitempty"`  // a condition of fail_if was met
+	// since when later runs are compared with it; absent: they are not
+	Accepted *time.Time `json:"accepted,omitempty"`
+	// Result has the figures, a row for each level and arm. Its name is that of the setting `name`.
+	Result Baseline `json:"result"`
+}
+
+// HistorySeries are the runs of one name that measured the same: the same level, arm, mode and traffic.
+type HistorySeries struct {
+	Name        string        `json:"name"`
+	Level       Level         `json:"concurrency"`
+	Arm         string        `json:"arm,omitempty"`
+	Mode        Mode          `json:"mode"`
+	Speculation Speculation   `json:"speculation"`
+	Runs        List[string]  `json:"runs"` // ids, oldest first
+	Changes     List[Changed] `json:"changes"`
+}
+
+// Changed is a lasting change of a figure between two runs of a series.
+type Changed struct {
+	Figure string `json:"figure"` // path of the figure in a row
+	Run    string `json:"run"`    // the first one after the change
+	// means since the change before, and until the next one: geometric for times and rates
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	Better bool    `json:"better"`
+}
+
+// HistoryList is the history, oldest first.
+type HistoryList struct {
+	Runs   List[HistoryRun]    `json:"runs"`
+	Series List[HistorySeries] `json:"series"`
+}
+
+// HistoryPatch changes a run of the history.
+type HistoryPatch struct {
+	Accepted bool `json:"accepted"` // later runs are compared with it, or no longer
+}

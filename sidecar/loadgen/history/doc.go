@@ -1,0 +1,2 @@
+// Package history finds what changed between the runs of a history. It has no clock and no I/O.
+package history
