@@ -275,6 +275,16 @@ func (c *Client) Sweeps(ctx context.Context) (l SweepList, err error) {
 	return l, c.call(ctx, http.MethodGet, c.at(nil, "sweeps"), nil, &l)
 }
 
+// Runs returns the history of a name, or of all names where it is empty.
+func (c *Client) Runs(ctx context.Context, name string) (h RunHistory, err error) {
+	return h, c.call(ctx, http.MethodGet, c.at(url.Values{"name": {name}}, "runs"), nil, &h)
+}
+
+// AcceptRun sets whether later runs are compared with a run of the history. The error is an [ErrNotFound] without it.
+func (c *Client) AcceptRun(ctx context.Context, id string, p RunPatch) (r RunRecord, err error) {
+	return r, c.call(ctx, http.MethodPatch, c.at(nil, "runs", id), p, &r)
+}
+
 // StartSweep begins a sweep on a lane. The error is an [ErrConflict] while another sweep is in progress.
 func (c *Client) StartSweep(ctx context.Context, lane string, req SweepRequest) (s Sweep, err error) {
 	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "sweeps"), req, &s)

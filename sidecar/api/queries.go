@@ -37,6 +37,11 @@ type EventQuery struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
+// RunQuery selects runs of the history.
+type RunQuery struct {
+	Name string `query:"name" maxLength:"100"` // of the setting `name`; without it, all
+}
+
 // BaselineQuery selects a page of the baselines.
 type BaselineQuery struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100"`

@@ -277,6 +277,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The history: runs, trials, sweeps and capacity searches that have ended, and where their figures changed
+         * @description The newest 500. Changes are found by E-Divisive (docs/statistics.md).
+         */
+        get: operations["listRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Accepts a run of the history, so that later runs are compared with it, or withdraws that */
+        patch: operations["acceptRun"];
+        trace?: never;
+    };
     "/api/v1/session": {
         parameters: {
             query?: never;
@@ -2105,6 +2142,66 @@ export interface components {
                 number,
                 number
             ];
+        };
+        /** @description A lasting change of a figure between two runs of a series. */
+        RunChange: {
+            after: number;
+            /** @description means since the change before, and until the next one: geometric for times and rates */
+            before: number;
+            better: boolean;
+            /** @description path of the figure in a row */
+            figure: string;
+            /** @description the first one after the change */
+            run: string;
+        };
+        /** @description The history, oldest first. */
+        RunHistory: {
+            runs: components["schemas"]["RunRecord"][];
+            series: components["schemas"]["RunSeries"][];
+        };
+        /** @description Changes a run of the history. */
+        RunPatch: {
+            /** @description later runs are compared with it, or no longer */
+            accepted: boolean;
+        };
+        /** @description A measurement that has ended. It is immutable but for Accepted. */
+        RunRecord: {
+            /**
+             * Format: date-time
+             * @description since when later runs are compared with it; absent: they are not
+             */
+            accepted?: string;
+            /** Format: date-time */
+            ended: string;
+            /** @description a condition of fail_if was met */
+            failed?: boolean;
+            id: string;
+            /** @enum {string} */
+            kind: "run" | "trial" | "sweep" | "capacity";
+            labels?: {
+                [key: string]: string;
+            };
+            /** @description version of the load generator */
+            program: string;
+            /** @description Result has the figures, a row for each level and arm. Its name is that of the setting `name`. */
+            result: components["schemas"]["Baseline"];
+            /** @description as [Target.Router] */
+            router?: string;
+            /** Format: date-time */
+            started: string;
+            /** @description in words */
+            verdict?: string;
+        };
+        /** @description The runs of one name that measured the same: the same level, arm, mode and traffic. */
+        RunSeries: {
+            arm?: string;
+            changes: components["schemas"]["RunChange"][];
+            concurrency: number | string;
+            mode: components["schemas"]["Mode"];
+            name: string;
+            /** @description ids, oldest first */
+            runs: string[];
+            speculation: components["schemas"]["Speculation"];
         };
         /** @description The service level objectives: p95 thresholds in seconds. */
         SLO: {
@@ -3968,6 +4065,11 @@ export type RoutingCandidate = components['schemas']['RoutingCandidate'];
 export type RoutingDecision = components['schemas']['RoutingDecision'];
 export type RowErrors = components['schemas']['RowErrors'];
 export type RowIntervals = components['schemas']['RowIntervals'];
+export type RunChange = components['schemas']['RunChange'];
+export type RunHistory = components['schemas']['RunHistory'];
+export type RunPatch = components['schemas']['RunPatch'];
+export type RunRecord = components['schemas']['RunRecord'];
+export type RunSeries = components['schemas']['RunSeries'];
 export type SLO = components['schemas']['SLO'];
 export type Session = components['schemas']['Session'];
 export type SessionRequest = components['schemas']['SessionRequest'];
@@ -4624,6 +4726,60 @@ export interface operations {
                 };
                 content: {
                     "text/tab-separated-values": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listRuns: {
+        parameters: {
+            query?: {
+                /** @description of the setting `name`; without it, all */
+                name?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunHistory"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    acceptRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunPatch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunRecord"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -529,7 +529,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, texts *corpu
 	g.viewed.Store(g.view)
 	sweeps := sweep.Options{
 		Program: api.Program(), Lane: g.lane, Catalog: catalog, Store: g.store,
-		Lag: process.Lag, Log: g.log,
+		Lag: process.Lag, Log: g.log, Name: conf.Name, Labels: runLabels(conf),
 	}
 	if g.twins != nil {
 		sweeps.Twin = g.sides[1].lane

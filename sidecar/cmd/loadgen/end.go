@@ -285,6 +285,9 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, erro
 	}
 	r := reports[0]
 	r.Twin, r.Pairs = reports[1], e.pairs
+	if e.bounded() && r.Measured() {
+		e.remember(ctx, r)
+	}
 	return r, e.outputs.Write(func(w io.Writer, f api.ReportFormat) error {
 		if f == report.CSV {
 			return e.store.TurnsCSVFrom(ctx, w, from)

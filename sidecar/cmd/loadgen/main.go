@@ -87,6 +87,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exitCode(stderr, join(ctx, conf, stderr))
 	case config.Asked:
 		return exitCode(stderr, why(ctx, conf, stdout))
+	case config.Listed:
+		return exitCode(stderr, showHistory(ctx, conf, stdout))
 	case config.Probed:
 		return exitCode(stderr, probeRouters(ctx, conf, stdout))
 	case config.Recorded:

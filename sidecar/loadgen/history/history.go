@@ -21,10 +21,10 @@ var Figures = []string{
 const maxRuns = 200
 
 // List puts runs in their order, in series, and finds the changes of each.
-func List(runs []api.HistoryRun) api.HistoryList {
+func List(runs []api.RunRecord) api.RunHistory {
 	runs = slices.Clone(runs)
-	slices.SortStableFunc(runs, func(a, b api.HistoryRun) int { return a.Ended.Compare(b.Ended) })
-	list := api.HistoryList{Runs: runs}
+	slices.SortStableFunc(runs, func(a, b api.RunRecord) int { return a.Ended.Compare(b.Ended) })
+	list := api.RunHistory{Runs: runs}
 	rows, places := map[string][]*api.BaselineRow{}, map[string]int{}
 	var keys []string
 	for i := range runs {
@@ -34,7 +34,7 @@ func List(runs []api.HistoryRun) api.HistoryList {
 			if _, known := places[key]; !known {
 				places[key] = len(list.Series)
 				keys = append(keys, key)
-				list.Series = append(list.Series, api.HistorySeries{
+				list.Series = append(list.Series, api.RunSeries{
 					Name: runs[i].Result.Name, Level: row.Level, Arm: row.Arm, Mode: row.Mode, Speculation: row.Speculation,
 				})
 			}
@@ -53,7 +53,7 @@ func List(runs []api.HistoryRun) api.HistoryList {
 }
 
 // seriesOf identifies what a row of a run measured.
-func seriesOf(r *api.HistoryRun, row *api.BaselineRow) string {
+func seriesOf(r *api.RunRecord, row *api.BaselineRow) string {
 	workload, err := json.Marshal(r.Result.Workload)
 	if err != nil { // cannot happen: numbers and texts
 		return ""
@@ -80,13 +80,13 @@ func known(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (runs []
 	return runs, values
 }
 
-func changesOf(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (all []api.Changed) {
+func changesOf(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (all []api.RunChange) {
 	runs, values := known(q, ids, rows)
 	at := append(Changes(values), len(values))
 	start := 0
 	for i, change := range at[:len(at)-1] {
 		before, after := stat.Mean(values[start:change], nil), stat.Mean(values[change:at[i+1]], nil)
-		c := api.Changed{Figure: q.Name, Run: runs[change], Better: (after < before) == q.Kind.LessIsBetter()}
+		c := api.RunChange{Figure: q.Name, Run: runs[change], Better: (after < before) == q.Kind.LessIsBetter()}
 		c.Before, c.After = before, after
 		if q.Kind != baseline.Share {
 			c.Before, c.After = math.Exp(before), math.Exp(after)
@@ -99,7 +99,7 @@ func changesOf(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (all
 // Scatter returns how much a figure differs between runs of a series without a change of the server: one standard
 // deviation of a single run, of the figure's logarithm or in points of a share, around the means between the changes.
 // The degrees of freedom are 0 where it is not known.
-func Scatter(list api.HistoryList, series *api.HistorySeries, figure string) (deviation float64, freedom int) {
+func Scatter(list api.RunHistory, series *api.RunSeries, figure string) (deviation float64, freedom int) {
 	q := baseline.QuantityOf(figure)
 	if q == nil {
 		return 0, 0
@@ -124,7 +124,7 @@ func Scatter(list api.HistoryList, series *api.HistorySeries, figure string) (de
 }
 
 // rowOf returns the row of a run in a series.
-func rowOf(list api.HistoryList, series *api.HistorySeries, id string) *api.BaselineRow {
+func rowOf(list api.RunHistory, series *api.RunSeries, id string) *api.BaselineRow {
 	for i := range list.Runs {
 		if list.Runs[i].ID != id {
 			continue

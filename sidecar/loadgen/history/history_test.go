@@ -17,7 +17,7 @@ import (
 func TestSeriesAndChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 1))
 	start := time.Date(2026, 12, 1, 2, 0, 0, 0, time.UTC)
-	var runs []api.HistoryRun
+	var runs []api.RunRecord
 	for night := range 20 {
 		factor, workload := 1., api.WorkloadShape{OpeningTokens: 4000}
 		if night >= 12 {
@@ -35,8 +35,8 @@ func TestSeriesAndChanges(t *testing.T) {
 			row.TTFT.P95 = new(.5 * slower * math.Exp(.01*random.NormFloat64()))
 			rows = append(rows, row)
 		}
-		runs = append(runs, api.HistoryRun{
-			ID: fmt.Sprint("night ", night), Kind: api.HistoryRunKind, Ended: start.Add(time.Duration(night) * 24 * time.Hour),
+		runs = append(runs, api.RunRecord{
+			ID: fmt.Sprint("night ", night), Kind: api.SingleRun, Ended: start.Add(time.Duration(night) * 24 * time.Hour),
 			Result: api.Baseline{Name: "nightly", Workload: &workload, Rows: rows},
 		})
 	}
@@ -61,7 +61,7 @@ func TestSeriesAndChanges(t *testing.T) {
 		assert.Equal(t, 17, freedom)
 		require.Len(t, s.Changes, 1)
 		c := s.Changes[0]
-		assert.Equal(t, api.Changed{Figure: "ttft_p95", Run: "night 12", Before: c.Before, After: c.After}, c)
+		assert.Equal(t, api.RunChange{Figure: "ttft_p95", Run: "night 12", Before: c.Before, After: c.After}, c)
 		assert.InDelta(t, 1.08, c.After/c.Before, .01)
 	}
 	_, freedom := Scatter(list, &list.Series[0], "kv_hit_ratio")

@@ -195,7 +195,8 @@ type Data struct {
 	Lane      string   `json:"lane"`
 	FirstStep int64    `json:"first_step"`
 	LastStep  int64    `json:"last_step"`
-	Files     []string `json:"files"` // written by --output
+	Files     []string `json:"files"`         // written by --output
+	Run       string   `json:"run,omitempty"` // id in the history; absent: the run is left out
 }
 
 // Point summarizes a span of a run. Times are seconds. A nil field is not known.

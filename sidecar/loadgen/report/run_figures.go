@@ -32,6 +32,12 @@ func (r *Run) figures() []Figure {
 	return append(all, r.hits(), errors)
 }
 
+// Verdict returns the result of the conditions, or else that of the SLO, in words.
+func (r *Run) Verdict() string {
+	f := r.outcomes()[0]
+	return strings.TrimSpace(f.Name+" "+f.Value) + ": " + f.Note
+}
+
 // outcomes returns the result of the conditions, if there are any, and that of the SLO.
 func (r *Run) outcomes() []Figure {
 	slo := Figure{Name: "SLO", Value: r.slo()}

@@ -209,6 +209,9 @@ func (r *Run) details() (s Section) {
 	s.add("Events", r.eventLines()...)
 	s.add("Note", r.Notes...)
 	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
+	if r.Data.Run != "" {
+		data = append(data, "run "+r.Data.Run+" of loadgen history")
+	}
 	s.add("Data", append(data, r.Data.Files...)...)
 	return s
 }

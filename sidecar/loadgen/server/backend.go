@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/history"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/sim/whatif"
@@ -28,6 +29,8 @@ type Backend interface {
 	TwinDesk
 	// Lane finds a lane by its name.
 	Lane(name string) (Lane, error)
+	// RunHistory returns the newest runs of a name, or of all names where it is empty, and what changed between them.
+	RunHistory(ctx context.Context, name string) (api.RunHistory, error)
 }
 
 // Lane controls one lane and returns its data. [lane.Lane] implements it.
@@ -90,6 +93,10 @@ type Records interface {
 	TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error
 	// Events lists the newest events of a lane. Where lane is empty, it lists those of all lanes and those without a lane.
 	Events(ctx context.Context, lane string, limit int) ([]api.Event, error)
+	// Runs returns the runs of the history, oldest first.
+	Runs(ctx context.Context) ([]api.RunRecord, error)
+	// AcceptRun sets whether later runs are compared with one.
+	AcceptRun(ctx context.Context, id string, accepted bool) (api.RunRecord, error)
 }
 
 // Simulations answers what-if questions. [whatif.Desk] implements it.
@@ -194,6 +201,19 @@ func (p Parts) CheckBaseline(b api.Baseline) (api.Baseline, error) {
 	return p.judged(b), err
 }
 
+// maxRuns is the number of newest runs that are listed.
+const maxRuns = 500
+
+// RunHistory implements [Backend].
+func (p Parts) RunHistory(ctx context.Context, name string) (api.RunHistory, error) {
+	all, err := p.Runs(ctx)
+	if err != nil {
+		return api.RunHistory{}, err
+	}
+	all = slices.DeleteFunc(all, func(r api.RunRecord) bool { return name != "" && r.Result.Name != name })
+	return history.List(all[max(0, len(all)-maxRuns):]), nil
+}
+
 // SaveBaseline is [lane.Catalog.SaveBaseline], with the baseline's sustained levels under the SLOs in force.
 func (p Parts) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
 	b, err := p.Catalog.SaveBaseline(ctx, by, b)
@@ -243,6 +263,10 @@ type playback struct {
 type simulations = Simulations // a field of that name would hide the method
 
 func (playback) Lane(string) (Lane, error) { return nil, api.ErrNotFound }
+
+func (playback) RunHistory(context.Context, string) (api.RunHistory, error) {
+	return api.RunHistory{}, api.ErrNotFound
+}
 
 // errRecording refuses calls that would change something.
 var errRecording = fmt.Errorf("%w: this is the replay of a recording, in which nothing can be started or changed",

@@ -296,6 +296,8 @@ func resultCalls(c *api.Client) []clientCall {
 		call1(c.StartSimulation, question, call{"start simulation", "", by, question}),
 		call1(c.Simulation, "a/b", call{"simulation", "", "", "a/b"}),
 		call1(c.CancelSimulation, "a1", call{"cancel simulation", "", "", "a1"}),
+		call1(c.Runs, "nightly", call{"runs", "", "", "nightly"}),
+		call2(c.AcceptRun, "a/b", api.RunPatch{Accepted: true}, call{"accept run a/b", "", "", true}),
 		call0(c.Sweeps, call{name: "sweeps"}),
 		call2(c.StartSweep, "twin", trial, call{"start sweep", "twin", by, trial}),
 		call2(c.StartSweep, "", trial, call{"start sweep", "main", by, trial}),

@@ -256,6 +256,16 @@ func (b *recorder) Sweep(_ context.Context, id string) (api.Sweep, error) {
 	return record[api.Sweep](b, call{"sweep", "", "", id})
 }
 
+func (b *recorder) Runs(context.Context) ([]api.RunRecord, error) { return nil, nil }
+
+func (b *recorder) RunHistory(_ context.Context, name string) (api.RunHistory, error) {
+	return record[api.RunHistory](b, call{"runs", "", "", name})
+}
+
+func (b *recorder) AcceptRun(_ context.Context, id string, accepted bool) (api.RunRecord, error) {
+	return record[api.RunRecord](b, call{"accept run " + id, "", "", accepted})
+}
+
 func (b *recorder) PatchSweep(_ context.Context, by, id string, p api.SweepPatch) (api.Sweep, error) {
 	return record[api.Sweep](b, call{"patch sweep " + id, "", by, p})
 }

@@ -171,6 +171,11 @@ func (s *Server) storedRoutes() []route {
 			"Starts, stops, steps, mode and settings changes: what, when, by whom; newest first", "",
 		},
 		{
+			"GET /runs", read, answers(http.StatusOK, s.runs), "listRuns", "results",
+			"The history: runs, trials, sweeps and capacity searches that have ended, and where their figures changed",
+			"The newest 500. Changes are found by E-Divisive (docs/statistics.md).",
+		},
+		{
 			"GET /baselines", read, answers(http.StatusOK, s.baselines), "listBaselines", "results",
 			"Recorded results, with all their rows", "A page ends early before more than 10,000 rows.",
 		},
@@ -314,6 +319,10 @@ func (s *Server) baselineRoutes() []route {
 				"it was stored, or with `dry_run` as it would be stored: 200.",
 		},
 		{
+			"PATCH /runs/{id}", write, submits(http.StatusOK, s.acceptRun), "acceptRun", "control",
+			"Accepts a run of the history, so that later runs are compared with it, or withdraws that", "",
+		},
+		{
 			"DELETE /baselines/{name}", write, answers(http.StatusOK, s.deleteBaseline), "deleteBaseline", "control",
 			"Deletes an imported baseline, and answers with the first page of what is left; 409 for any other, " +
 				"and for the default one of the settings",
@@ -324,6 +333,14 @@ func (s *Server) baselineRoutes() []route {
 			"Makes a baseline from a sweep's results, replacing an earlier import of that name; stored before the response", "",
 		},
 	}
+}
+
+func (s *Server) runs(r *http.Request, q api.RunQuery) (api.RunHistory, error) {
+	return s.opts.Backend.RunHistory(r.Context(), q.Name)
+}
+
+func (s *Server) acceptRun(r *http.Request, _ none, p api.RunPatch) (api.RunRecord, error) {
+	return s.opts.Backend.AcceptRun(r.Context(), r.PathValue("id"), p.Accepted)
 }
 
 // serviceRoutes are for sessions, programs and operators.

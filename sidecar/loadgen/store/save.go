@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,6 +154,7 @@ const (
 	baselineKind = "baseline"
 	sweepKind    = "sweep"
 	secondsKind  = "sweep_seconds" // of a span; the name is the sweep's id, a slash and the span's index
+	runKind      = "run"           // of the history
 )
 
 // SaveSweep commits a sweep, as JSON. If seconds is not empty, it also commits the
@@ -193,6 +195,46 @@ func (s *Store) DeleteSweep(ctx context.Context, id string) error {
 		return err
 	})
 	return unavailable("deleting a "+sweepKind, err)
+}
+
+// keepRuns is the number of newest runs that the history keeps.
+const keepRuns = 2000
+
+// SaveRun commits a run of the history. Ids sort by time; the oldest runs beyond 2,000 are removed. Errors are those of
+// [Store.SaveEvent].
+func (s *Store) SaveRun(ctx context.Context, r api.RunRecord) error {
+	if err := s.saveDocument(ctx, runKind, r.ID, r); err != nil {
+		return err
+	}
+	err := s.change(ctx, func(tx *sql.Tx) error {
+		return execute(ctx, tx, `DELETE FROM documents WHERE kind = ?1 AND name IN (SELECT name FROM documents
+			WHERE kind = ?1 ORDER BY name DESC LIMIT -1 OFFSET ?2)`, runKind, keepRuns)
+	})
+	return unavailable("shortening the history", err)
+}
+
+// Runs returns the runs of the history by id.
+func (s *Store) Runs(ctx context.Context) ([]api.RunRecord, error) {
+	return documents[api.RunRecord](ctx, s, runKind)
+}
+
+// AcceptRun sets whether later runs are compared with a run of the history, and returns it. The error is an
+// [api.ErrNotFound], or one of [Store.SaveEvent].
+func (s *Store) AcceptRun(ctx context.Context, id string, accepted bool) (api.RunRecord, error) {
+	all, err := s.Runs(ctx)
+	if err != nil {
+		return api.RunRecord{}, err
+	}
+	i := slices.IndexFunc(all, func(r api.RunRecord) bool { return r.ID == id })
+	if i < 0 {
+		return api.RunRecord{}, fmt.Errorf("%w: no run %q in the history", api.ErrNotFound, id)
+	}
+	if r := &all[i]; accepted {
+		r.Accepted = new(time.Now().UTC())
+	} else {
+		r.Accepted = nil
+	}
+	return all[i], s.saveDocument(ctx, runKind, id, all[i])
 }
 
 // SaveSettings commits the settings. Errors are those of [Store.SaveEvent].
@@ -286,6 +328,15 @@ func timeAt(n sql.NullInt64) *time.Time {
 // ReadBaselines returns the baselines in a directory's store, by name, also while a
 // process uses the directory. It changes nothing. Without a store there are none.
 func ReadBaselines(ctx context.Context, dir string) ([]api.Baseline, error) {
+	return readDocuments[api.Baseline](ctx, dir, baselineKind)
+}
+
+// ReadRuns returns the history in a directory's store, as [ReadBaselines] does.
+func ReadRuns(ctx context.Context, dir string) ([]api.RunRecord, error) {
+	return readDocuments[api.RunRecord](ctx, dir, runKind)
+}
+
+func readDocuments[T any](ctx context.Context, dir, kind string) ([]T, error) {
 	path, err := filepath.Abs(filepath.Join(dir, "kvbooth.db"))
 	if err != nil {
 		return nil, err
@@ -298,5 +349,5 @@ func ReadBaselines(ctx context.Context, dir string) ([]api.Baseline, error) {
 		return nil, err
 	}
 	defer db.Close()
-	return documents[api.Baseline](ctx, &Store{read: db, opts: Options{Log: slog.New(slog.DiscardHandler)}}, baselineKind)
+	return documents[T](ctx, &Store{read: db, opts: Options{Log: slog.New(slog.DiscardHandler)}}, kind)
 }

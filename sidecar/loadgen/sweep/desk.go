@@ -31,6 +31,8 @@ type Store interface {
 	// Flush blocks until every turn saved before is committed or counted as lost.
 	Flush(ctx context.Context) error
 	LostTurns() int64
+	// SaveRun adds a run to the history.
+	SaveRun(ctx context.Context, r api.RunRecord) error
 }
 
 // Catalog holds settings and baselines. [lane.Catalog] implements it.
@@ -50,6 +52,10 @@ type Options struct {
 	// Lag returns how late the load generator was between two times; nil means that it is unknown.
 	Lag func(from, to time.Time) (lag stats.Lag, known bool)
 	Log *slog.Logger
+
+	// Name and Labels are those of the sweeps in the history.
+	Name   string
+	Labels map[string]string
 }
 
 // Desk holds the sweeps of a load generator, and runs one at a time while [Desk.Run] runs. It is
@@ -440,6 +446,21 @@ func toBaseline(v api.Sweep, req api.SweepBaselineRequest) api.Baseline {
 		Target: &v.Target, Deployment: deployment, Workload: &v.Workload, Rows: v.Rows,
 		Provenance: api.Provenance{Runs: []api.Source{proof.SourceOf(&v)}},
 	}
+}
+
+// record returns a sweep that has ended as a run of the history.
+func (d *Desk) record(v api.Sweep) api.RunRecord {
+	r := api.RunRecord{
+		ID: v.ID, Kind: string(v.Request.Kind), Labels: d.opts.Labels, Started: v.Asked, Ended: *v.Ended,
+		Program: d.opts.Program, Result: toBaseline(v, api.SweepBaselineRequest{Name: d.opts.Name}),
+	}
+	for i := range v.Spans {
+		r.Router = cmp.Or(r.Router, v.Spans[i].Router)
+	}
+	if len(v.Words) > 0 {
+		r.Verdict = v.Words[0]
+	}
+	return r
 }
 
 // name returns a sweep's title, or a description of its request.

@@ -532,6 +532,7 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	s.desk.mu.Lock()
 	s.stop = nil
 	by, note := s.conclude(lease, err)
+	s.remember(ctx)
 	s.now[0].Store(nil)
 	s.now[1].Store(nil)
 	s.refresh()
@@ -561,6 +562,15 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 		s.desk.mu.Unlock()
 		_ = pause(ctx)
 		s.desk.mu.Lock()
+	}
+}
+
+// remember adds a sweep that has ended to the history. The desk's lock is held.
+func (s *sweep) remember(ctx context.Context) {
+	if v := s.doc.Sweep; v.State == api.SweepDone && len(v.Rows) > 0 {
+		if err := s.desk.opts.Store.SaveRun(context.WithoutCancel(ctx), s.desk.record(v)); err != nil {
+			s.desk.opts.Log.Warn(s.title()+" could not be added to the history", "error", err)
+		}
 	}
 }
 

@@ -90,10 +90,12 @@ type Config struct {
 	Record  *Record  `kong:"-"` // of the command record alone
 	Probe   *Probe   `kong:"-"` // of the command probe-router alone
 	Why     *Why     `kong:"-"` // of the command why alone
+	History *History `kong:"-"` // of the command history alone
 	Churn   *Churn   `kong:"-"` // of the command churn alone
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
 	LevelGiven   bool `kong:"-"` // a source sets concurrency or rate
+	NameGiven    bool `kong:"-"` // a source sets name
 	ByHand       bool `kong:"-"` // a person switches the modes, and no source says so
 	CheckCluster bool `kong:"-"` // of the command check alone: look at the cluster, too
 	CheckTarget  bool `kong:"-"` // of the command check alone: ask the server for an answer, too
@@ -200,6 +202,8 @@ type End struct {
 	AbortAfter time.Duration      `default:"30s" min:"0s" max:"24h" help:"End a run with duration, requests or a trace, and report its failure, once turns have failed and none has succeeded for this long. 0s: never."`
 	Caches     string             `default:"auto" oneof:"auto fresh kept cold warm" help:"What a run with duration or requests, or a trial, finds in the caches. Of a run: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there; auto is fresh. Of a trial: with cold, every span begins on cold caches; with warm, the arm changes every minute or so within one run, on the caches that both arms share, which takes fewer minutes; auto is warm where changing the arm restarts nothing and both arms have the same workers."`
 	FailIf     []report.Condition `basic:"" name:"fail_if" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
+	Name       string             `default:"run" form:"result_name" placeholder:"NAME" help:"Name of the run, trial, sweep or search in the history. Those of one name that measure the same are compared."`
+	Labels     []string           `name:"label" form:"label" placeholder:"NAME=VALUE" help:"Labels of it in the history, such as commit=3f2c1a0."`
 	Output     []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html; with trace: as .json, or json for standard output. With record: the traffic as a trace, .jsonl."`
 }
 
@@ -455,6 +459,7 @@ const (
 
 	Probed Command = "probe-router"
 	Asked  Command = "why"
+	Listed Command = "history"
 
 	Churned Command = "churn"
 

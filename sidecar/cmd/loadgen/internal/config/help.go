@@ -113,6 +113,12 @@ The token of the load generator comes from LOADGEN_TOKEN or LOADGEN_TOKEN_FILE.
 Exit codes: 0 success; 2 it is not known why, or the load generator cannot be asked.
 `
 
+const besidesHistory = `
+It also takes --data-dir (of a load generator that may be running, to list it) and --name, for one name alone.
+
+Exit codes: 0 success; 2 there is no such run, or the data directory cannot be used.
+`
+
 const besidesRecord = `
 The token of the load generator comes from LOADGEN_TOKEN or LOADGEN_TOKEN_FILE.
 
@@ -223,6 +229,8 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 		text = besidesChurn
 	case Asked:
 		text = besidesWhy
+	case Listed:
+		text = besidesHistory
 	}
 	_, err := fmt.Fprint(ctx.Stdout, text)
 	return err

@@ -230,6 +230,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	explicit := explicitly(ctx)
 	c.ByHand = c.Mode.Driver == "manual" && !explicit[l.byName["mode.driver"].flag.Value]
 	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
+	c.NameGiven = explicit[l.byName["name"].flag.Value]
 	c.Replay = l.grammar.Replay.File
 	c.CheckCluster, c.CheckTarget = l.grammar.Check.Cluster, l.grammar.Check.Target
 	l.takeCommand(ctx, &c)
@@ -329,6 +330,8 @@ func (l *loader) takeCommand(ctx *kong.Context, c *Config) {
 		c.Churn = &l.grammar.Churn
 	case Asked:
 		c.Why = &l.grammar.Why
+	case Listed:
+		c.History = &l.grammar.History
 	case Joined:
 		c.Member = true
 	}

@@ -13,3 +13,10 @@ type Why struct {
 
 	Format string `default:"text" oneof:"text json" help:"Format on standard output."`
 }
+
+// History is the request of the command history.
+type History struct {
+	Action string `arg:"" optional:"" oneof:"accept withdraw" help:"accept: later runs are compared with a run; withdraw: they no longer are. Without one, the history is listed."`
+	Run    string `arg:"" optional:"" help:"Its id, or latest."`
+	Format string `default:"text" oneof:"text json" help:"Format on standard output."`
+}

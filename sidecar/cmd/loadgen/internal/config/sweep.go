@@ -104,7 +104,7 @@ var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLe
 // own reports whether a command has flags of its own.
 func (c Command) own() bool {
 	return kinds[c] != "" ||
-		slices.Contains([]Command{Compared, Shadowed, Traced, Recorded, Replayed, Check, Probed, Asked, Churned}, c)
+		slices.Contains([]Command{Compared, Shadowed, Traced, Recorded, Replayed, Check, Probed, Asked, Listed, Churned}, c)
 }
 
 // commandOf returns the given command.

@@ -2,16 +2,13 @@ package api
 
 import "time"
 
-// HistoryKind is the kind of a measurement in the history.
-type HistoryKind string
+// SingleRun is the kind of a single run in the history. Others have that of their sweep.
+const SingleRun = "run"
 
-// HistoryRunKind is the kind of a single run. Others have that of their sweep.
-const HistoryRunKind HistoryKind = "run"
-
-// HistoryRun is a measurement that has ended. It is immutable but for Accepted.
-type HistoryRun struct {
+// RunRecord is a measurement that has ended. It is immutable but for Accepted.
+type RunRecord struct {
 	ID      string            `json:"id"`
-	Kind    HistoryKind       `json:"kind" enum:"run,trial,sweep,capacity"`
+	Kind    string            `json:"kind" enum:"run,trial,sweep,capacity"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Started time.Time         `json:"started"`
 	Ended   time.Time         `json:"ended"`
@@ -25,19 +22,19 @@ type HistoryRun struct {
 	Result Baseline `json:"result"`
 }
 
-// HistorySeries are the runs of one name that measured the same: the same level, arm, mode and traffic.
-type HistorySeries struct {
-	Name        string        `json:"name"`
-	Level       Level         `json:"concurrency"`
-	Arm         string        `json:"arm,omitempty"`
-	Mode        Mode          `json:"mode"`
-	Speculation Speculation   `json:"speculation"`
-	Runs        List[string]  `json:"runs"` // ids, oldest first
-	Changes     List[Changed] `json:"changes"`
+// RunSeries are the runs of one name that measured the same: the same level, arm, mode and traffic.
+type RunSeries struct {
+	Name        string          `json:"name"`
+	Level       Level           `json:"concurrency"`
+	Arm         string          `json:"arm,omitempty"`
+	Mode        Mode            `json:"mode"`
+	Speculation Speculation     `json:"speculation"`
+	Runs        List[string]    `json:"runs"` // ids, oldest first
+	Changes     List[RunChange] `json:"changes"`
 }
 
-// Changed is a lasting change of a figure between two runs of a series.
-type Changed struct {
+// RunChange is a lasting change of a figure between two runs of a series.
+type RunChange struct {
 	Figure string `json:"figure"` // path of the figure in a row
 	Run    string `json:"run"`    // the first one after the change
 	// means since the change before, and until the next one: geometric for times and rates
@@ -46,13 +43,13 @@ type Changed struct {
 	Better bool    `json:"better"`
 }
 
-// HistoryList is the history, oldest first.
-type HistoryList struct {
-	Runs   List[HistoryRun]    `json:"runs"`
-	Series List[HistorySeries] `json:"series"`
+// RunHistory is the history, oldest first.
+type RunHistory struct {
+	Runs   List[RunRecord] `json:"runs"`
+	Series List[RunSeries] `json:"series"`
 }
 
-// HistoryPatch changes a run of the history.
-type HistoryPatch struct {
+// RunPatch changes a run of the history.
+type RunPatch struct {
 	Accepted bool `json:"accepted"` // later runs are compared with it, or no longer
 }

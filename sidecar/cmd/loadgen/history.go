@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/history"
+	"kvbooth/sidecar/loadgen/report"
+	"kvbooth/sidecar/loadgen/store"
+)
+
+// latest stands for the newest run on the command line.
+const latest = "latest"
+
+// showHistory prints the history in the data directory, or accepts a run of it. The error is a notStarted.
+func showHistory(ctx context.Context, conf *config.Config, stdout io.Writer) error {
+	q := conf.History
+	runs, err := store.ReadRuns(ctx, conf.DataDir)
+	if err != nil {
+		return notStarted{fmt.Errorf("data_dir: cannot read the history in %s: %w", conf.DataDir, err)}
+	}
+	if conf.NameGiven {
+		runs = slices.DeleteFunc(runs, func(r api.RunRecord) bool { return r.Result.Name != conf.Name })
+	}
+	if q.Action != "" {
+		return accept(ctx, conf, runs, stdout)
+	}
+	list := history.List(runs)
+	if q.Format == "json" {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(list)
+	}
+	return printHistory(stdout, &list)
+}
+
+// accept sets whether later runs are compared with a run.
+func accept(ctx context.Context, conf *config.Config, runs []api.RunRecord, stdout io.Writer) error {
+	q, id := conf.History, conf.History.Run
+	if id == latest && len(runs) > 0 {
+		id = runs[len(runs)-1].ID
+	}
+	if !slices.ContainsFunc(runs, func(r api.RunRecord) bool { return r.ID == id }) {
+		return notStarted{api.Refuse("run", strconv.Quote(q.Run), "latest, or the id of a run in the history of "+
+			conf.DataDir+"; see loadgen history")}
+	}
+	s, err := openStore(ctx, conf, "", slog.New(slog.DiscardHandler))
+	if err != nil {
+		return notStarted{err}
+	}
+	_, err = s.AcceptRun(ctx, id, q.Action == "accept")
+	if err = errors.Join(err, s.Close()); err != nil {
+		return notStarted{err}
+	}
+	fmt.Fprintf(stdout, "%s %sed\n", id, strings.TrimSuffix(q.Action, "ed"))
+	return nil
+}
+
+// printHistory prints a line for each row of each run, and the changes.
+func printHistory(stdout io.Writer, list *api.RunHistory) error {
+	if len(list.Runs) == 0 {
+		fmt.Fprintln(stdout, "No run has ended here yet: the history has those with a duration, requests, trace, trial, "+
+			"sweep or capacity search.")
+		return nil
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RUN\tENDED\tNAME\tKIND\tLOAD\tARM\tTTFT MEAN\tP95\tTPOT P95\tTOKENS/S\tNOTES")
+	for i := range list.Runs {
+		r := &list.Runs[i]
+		for j := range r.Result.Rows {
+			row := &r.Result.Rows[j]
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Ended.UTC().Format("2006-01-02 15:04"),
+				r.Result.Name, r.Kind, row.Level.InWords(), row.InMode().Name(), milliseconds(row.TTFTMean),
+				milliseconds(row.TTFT.P95), milliseconds(row.TPOT.P95), decimal(row.OutputTokensPerSecond), notesOf(list, r))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for i := range list.Series {
+		s := &list.Series[i]
+		for _, c := range s.Changes {
+			fmt.Fprintf(stdout, "%s of %s at %s, %s: %s\n", c.Figure, s.Name, s.Level.InWords(),
+				api.ModeState{Arm: s.Arm, Mode: s.Mode, Speculation: s.Speculation}.Name(), changeText(c))
+		}
+	}
+	return nil
+}
+
+// notesOf says what became of a run.
+func notesOf(list *api.RunHistory, r *api.RunRecord) string {
+	var notes []string
+	if r.Accepted != nil {
+		notes = append(notes, "accepted")
+	}
+	if r.Failed {
+		notes = append(notes, "failed")
+	}
+	if slices.ContainsFunc(list.Series, func(s api.RunSeries) bool {
+		return slices.ContainsFunc(s.Changes, func(c api.RunChange) bool { return c.Run == r.ID })
+	}) {
+		notes = append(notes, "changed")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		notes = append(notes, name+"="+r.Labels[name])
+	}
+	return strings.Join(notes, " ")
+}
+
+func changeText(c api.RunChange) string {
+	word := "worse"
+	if c.Better {
+		word = "better"
+	}
+	q := baseline.QuantityOf(c.Figure)
+	switch q.Kind {
+	case baseline.Share:
+		return fmt.Sprintf("%s since run %s, by %+.1f points: %.1f to %.1f %%", word, c.Run, 100*(c.After-c.Before),
+			100*c.Before, 100*c.After)
+	case baseline.Time:
+		return fmt.Sprintf("%s since run %s, by %+.1f %%: %s to %s ms", word, c.Run, 100*(c.After/c.Before-1),
+			milliseconds(&c.Before), milliseconds(&c.After))
+	}
+	return fmt.Sprintf("%s since run %s, by %+.1f %%: %s to %s", word, c.Run, 100*(c.After/c.Before-1),
+		decimal(&c.Before), decimal(&c.After))
+}
+
+func milliseconds(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f", 1000**v)
+}
+
+func decimal(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f", *v)
+}
+
+// runLabels returns the labels of runs by their names.
+func runLabels(conf *config.Config) map[string]string {
+	labels := map[string]string{}
+	for _, label := range conf.Labels {
+		name, value, _ := strings.Cut(label, "=")
+		labels[name] = value
+	}
+	return labels
+}
+
+// remember adds a run to the history, and its id to the report. A run with steps at different levels or in different
+// modes has no row, and is left out.
+func (e *endOf) remember(ctx context.Context, r *report.Run) {
+	b, err := r.AsBaseline(e.conf.Name)
+	if err != nil {
+		e.log.Info("the run is left out of the history", "reason", err)
+		return
+	}
+	id := strconv.FormatInt(e.started.UnixMilli(), 36)
+	err = e.store.SaveRun(ctx, api.RunRecord{
+		ID: id, Kind: api.SingleRun, Labels: runLabels(e.conf),
+		Started: e.started.UTC().Round(time.Millisecond), Ended: e.ended.UTC().Round(time.Millisecond), Program: r.Program,
+		Router: r.Target.Router, Verdict: r.Verdict(), Failed: r.Failed(), Result: b,
+	})
+	if err != nil {
+		e.log.Warn("the run could not be added to the history", "error", err)
+		return
+	}
+	r.Data.Run = id
+}
