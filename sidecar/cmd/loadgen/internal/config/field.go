@@ -65,7 +65,7 @@ type grammar struct {
 	Compare  Compare       `cmd:"" help:"Compare two existing results; measures nothing."`
 	Probe    Probe         `cmd:"" name:"probe-router" help:"Find out in seconds what the router in front of the engines does: whether prompts that begin alike meet again, whether sessions stay, what it adds."`
 	Why      Why           `cmd:"" help:"Say why the KV cache hit rate of a running load generator is what it is: what became of the prompt tokens that could have been cached."`
-	History  History       `cmd:"" help:"List the runs in the data directory and where their figures changed, or accept one, so that later runs are compared with it."`
+	History  History       `cmd:"" help:"List past runs and where their figures changed, or accept one to compare later ones with."`
 	Record   Record        `cmd:"" help:"Record what a running load generator shows, into a file for loadgen replay."`
 	Replay   replayFlags   `cmd:"" help:"Serve a recording on all pages, over and over, in place of a run; needs no target."`
 	Trace    Trace         `cmd:"" help:"Print what a recorded trace or a dataset holds: rate, lengths, hit rate, and what a replay of it would have to make up; sends nothing."`

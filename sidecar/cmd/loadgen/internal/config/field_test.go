@@ -67,6 +67,7 @@ var samples = map[string]string{
 	"rate":           "2/s..20/s/10m", "arrivals": "gamma",
 	"shape.preset": "chat", "shape.mix": "chat=3,agent@adapter=1", "shape.prefix_tokens": "3000",
 	"trace": "a.jsonl,b.jsonl", "trace_loop": "true", "trace_skip_invalid": "true", "trace_time_unit": "ms",
+	"name": "nightly", "label": "commit=3f2c1a0,night=12",
 	"fail_if": "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv", "caches": "kept",
 	"whatif.profiles": "/profiles", "shadow.enabled": "false", "shadow.token_ids": "false",
 	"members.fleet": "booth", "members.name": "one", "members.listen": "127.0.0.1:8089",

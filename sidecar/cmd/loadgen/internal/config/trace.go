@@ -26,7 +26,7 @@ func (t *Trace) check() error {
 
 // sends reports whether the command sends turns, or checks the configuration of one that does.
 func (c *Config) sends() bool {
-	return c.Compare == nil && c.Shadow == nil && c.Trace == nil && c.Record == nil && c.Why == nil &&
+	return c.Compare == nil && c.Shadow == nil && c.Trace == nil && c.Record == nil && c.Why == nil && c.History == nil &&
 		c.Replay == "" && !c.Member
 }
 
