@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/history"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/history"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/sim/whatif"
 )

@@ -43,8 +43,10 @@ var forms = map[string]form{
 		"with a comma comes from a file or a variable", header(chat.OwnHeaders)},
 	"label": {"NAME=VALUE, with a name of letters, digits, dots, dashes and underscores and a value of at most 200 " +
 		"characters in one line, such as commit=3f2c1a0", checked(regexp.MustCompile(`^[\w.-]{1,100}=[^\x00-\x1f]{1,200}$`).MatchString)},
-	"result_name": {"a name of letters, digits, spaces and . _ + -, of at most 100 characters",
-		checked(regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$`).MatchString)},
+	"result_name": {
+		"a name of letters, digits, spaces and . _ + -, of at most 100 characters",
+		checked(regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$`).MatchString),
+	},
 	"header_name": {"the name of an HTTP header", readHeaderName},
 	"body": {"a JSON object without the fields that other settings or the load generator itself set; stream_options " +
 		"may have any but include_usage: false", readBody},
