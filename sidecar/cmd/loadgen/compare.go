@@ -11,14 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
-	"kvbooth/sidecar/loadgen/stats"
 )
 
 // compare prints the report on two results, and writes it into the files of --output. The error is a notStarted for an
@@ -26,11 +24,11 @@ import (
 func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	c := conf.Compare
 	modeA, modeB := config.ParseMode(c.AMode), config.ParseMode(c.BMode)
-	a, err := resultOf(ctx, conf.DataDir, "a", c.A, modeA)
+	a, _, err := resultOf(ctx, conf.DataDir, "a", c.A, modeA)
 	if err != nil {
 		return notStarted{err}
 	}
-	b, err := resultOf(ctx, conf.DataDir, "b", c.B, modeB)
+	b, _, err := resultOf(ctx, conf.DataDir, "b", c.B, modeB)
 	if err != nil {
 		return notStarted{err}
 	}
@@ -42,7 +40,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 		return notStarted{err}
 	}
 	r, err := report.Compare(a, b, proof.Question{
-		A: sideOf(a, c.AMode), B: sideOf(b, c.BMode), Levels: c.Levels, SLO: conf.Settings().SLO,
+		A: sideOf(a, c.AMode), B: sideOf(b, c.BMode), Levels: c.Levels, SLO: conf.Settings().SLO, OneSystem: c.Gate,
 	})
 	if err != nil {
 		return notStarted{c.Named(err)}
@@ -50,7 +48,35 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	if err := report.Write(stdout, r, api.ReportFormat(c.Format)); err != nil {
 		return err
 	}
-	return outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
+	err = outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
+	if err != nil || !c.Gate {
+		return err
+	}
+	return gate(r)
+}
+
+// gate returns the error for a comparison whose second result is certainly worse, or of which nothing was judged.
+func gate(r *report.Results) error {
+	switch worse := r.Worse(); {
+	case len(worse) > 0:
+		return worsened(fmt.Sprintf("--gate: %s is worse: %s", r.Sides[1].Name, strings.Join(worse, "; ")))
+	case !r.Judged():
+		return errNotJudged
+	}
+	return nil
+}
+
+// acceptedOf returns what relative conditions compare with; nil without any. It is the place for further forms of
+// --against.
+func acceptedOf(ctx context.Context, conf *config.Config) (*proof.Accepted, error) {
+	if conf.Against == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	b, all, err := resultOf(ctx, conf.DataDir, "against", conf.Against, api.ModeState{})
+	if err != nil {
+		return nil, err
+	}
+	return proof.AcceptedOf(conf.Against, b, all), nil
 }
 
 // sideOf returns the rows of a result that a flag selects: those of an arm of that name, or else of a mode.
@@ -62,8 +88,9 @@ func sideOf(b api.Baseline, text string) api.ReportSide {
 	return api.ReportSide{Mode: mode.Mode, Speculation: mode.Speculation}
 }
 
-// resultOf returns the result of a text with names or paths, separated by commas: of several, the average.
-func resultOf(ctx context.Context, dir, side, text string, mode api.ModeState) (api.Baseline, error) {
+// resultOf returns the result of a text with names or paths, separated by commas: of several, the average. The second
+// result are the single ones.
+func resultOf(ctx context.Context, dir, side, text string, mode api.ModeState) (api.Baseline, []api.Baseline, error) {
 	names := []string{text}
 	if !isFile(text) {
 		names = strings.Split(text, ",")
@@ -71,22 +98,22 @@ func resultOf(ctx context.Context, dir, side, text string, mode api.ModeState) (
 	var all []api.Baseline
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return api.Baseline{}, api.Refuse(side, fmt.Sprintf("%.80q twice", name), "each result once")
+			return api.Baseline{}, nil, api.Refuse(side, fmt.Sprintf("%.80q twice", name), "each result once")
 		}
 		b, err := findResult(ctx, dir, side, name, mode)
 		if err != nil {
-			return api.Baseline{}, err
+			return api.Baseline{}, nil, err
 		}
 		all = append(all, b)
 	}
 	if len(all) == 1 {
-		return all[0], nil
+		return all[0], all, nil
 	}
 	mean, err := report.MeanBaseline(all)
 	if err != nil {
-		return mean, fmt.Errorf("%s: %w", side, err)
+		return mean, nil, fmt.Errorf("%s: %w", side, err)
 	}
-	return mean, nil
+	return mean, all, nil
 }
 
 func isFile(path string) bool {
@@ -201,36 +228,6 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	if json.Unmarshal(api.PresentNames(data), &r) != nil || r.Format == 0 || r.Cause == "" {
 		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader reports the error
 	}
-	mode := api.ModeState{Arm: r.Arm, Mode: r.Mode, Speculation: r.Speculation}
-	for _, s := range r.Steps {
-		if s.Level != r.Level || s.InMode() != mode {
-			return b, true, api.Refuse("steps", fmt.Sprintf("%s, %s", s.Level.InWords(), s.InMode().Text()),
-				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %v, %s; its figures are of "+
-					"all together", r.Level, mode.Text()))
-		}
-	}
-	whole := stats.Report{
-		Window: api.Window{Seconds: r.Seconds, Metrics: r.Metrics, ErrorRatio: r.ErrorRatio},
-		OK:     r.Turns.OK, HitRatio: r.KVHitRatio.Value,
-		OutputInterval: r.OutputTokensPerSecond.Interval, RequestsInterval: r.RequestsPerSecond.Interval,
-		HitInterval: r.KVHitRatio.Interval,
-	}
-	row := whole.Row()
-	row.Level, row.LagSeconds = r.Level, &r.Client.WorstLagSeconds
-	row.Arm, row.Mode, row.Speculation = r.Arm, r.Mode, r.Speculation
-	row.OutputTokensPerSecond = r.OutputTokensPerSecond.Value // nil: not known
-	row.RequestsPerSecond = r.RequestsPerSecond.Value         // nil: not known
-	use := r.Cluster.EngineUse
-	row.AcceptanceRate, row.TokensPerStep, row.GPUMemoryBytes = use.AcceptanceRate, use.TokensPerStep, use.GPUMemoryBytes
-	row.AchievedShare = use.AchievedShare
-	if ended, err := time.Parse(time.RFC3339, r.Ended); err == nil {
-		row.Measured = &ended
-	}
-	b = api.Baseline{
-		Name: name, Title: name, Kind: baseline.KindMeasured, Deployment: r.Target.Deployment, Workload: &r.Workload,
-		Notes: strings.Join(append([]string{r.BeginningNote()}, r.Notes...), "\n"),
-		Rows:  []api.BaselineRow{row},
-	}
-	b.Deployment.Speculation = "" // each row has its own
-	return b, true, baseline.Validate(b)
+	b, err = r.AsBaseline(name)
+	return b, true, err
 }
