@@ -107,8 +107,8 @@ func (a *Accepted) Changes(run api.Baseline) (map[Quantity]Change, []api.Differe
 func (f *Figure) change(q Quantity, scatters bool) Change {
 	c := Change{Before: *f.A, Difference: *f.Advantage, Interval: f.Interval, Scatters: scatters}
 	if q.Kind.LessIsBetter() {
-		if c.Difference = -c.Difference; f.Interval != nil {
-			c.Interval = &[2]float64{-f.Interval[1], -f.Interval[0]}
+		if c.Difference = 0 - c.Difference; f.Interval != nil {
+			c.Interval = &[2]float64{0 - f.Interval[1], 0 - f.Interval[0]} // no negative zero
 		}
 	}
 	switch {
