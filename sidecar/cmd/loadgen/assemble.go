@@ -31,6 +31,7 @@ import (
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/lane/twin"
 	"kvbooth/sidecar/loadgen/members"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/server/page"
@@ -51,10 +52,11 @@ type generator struct {
 	texts  *source.Reader // nil: the built-in articles
 	// openings is their length in tokens; see [corpus.Corpus.Sized].
 	openings int
-	plan     *workload.Plan // nil: the conversations are about texts
-	lane     *lane.Lane     // main
-	sides    []*side        // main, and the twin where there is one
-	twins    *twin.Desk     // nil: there is one lane
+	plan     *workload.Plan  // nil: the conversations are about texts
+	lane     *lane.Lane      // main
+	sides    []*side         // main, and the twin where there is one
+	twins    *twin.Desk      // nil: there is one lane
+	accepted *proof.Accepted // nil: no condition is relative to a result
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
 	question *question      // nil: the command line requests no sweep

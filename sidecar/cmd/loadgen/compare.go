@@ -23,11 +23,11 @@ import (
 func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	c := conf.Compare
 	modeA, modeB := config.ParseMode(c.AMode), config.ParseMode(c.BMode)
-	a, err := resultOf(ctx, conf.DataDir, "a", c.A, modeA)
+	a, _, err := resultOf(ctx, conf.DataDir, "a", c.A, modeA)
 	if err != nil {
 		return notStarted{err}
 	}
-	b, err := resultOf(ctx, conf.DataDir, "b", c.B, modeB)
+	b, _, err := resultOf(ctx, conf.DataDir, "b", c.B, modeB)
 	if err != nil {
 		return notStarted{err}
 	}
@@ -39,7 +39,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 		return notStarted{err}
 	}
 	r, err := report.Compare(a, b, proof.Question{
-		A: sideOf(a, c.AMode), B: sideOf(b, c.BMode), Levels: c.Levels, SLO: conf.Settings().SLO,
+		A: sideOf(a, c.AMode), B: sideOf(b, c.BMode), Levels: c.Levels, SLO: conf.Settings().SLO, OneSystem: c.Gate,
 	})
 	if err != nil {
 		return notStarted{c.Named(err)}
@@ -47,7 +47,38 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	if err := report.Write(stdout, r, api.ReportFormat(c.Format)); err != nil {
 		return err
 	}
-	return outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
+	err = outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
+	if err != nil || !c.Gate {
+		return err
+	}
+	return gate(r)
+}
+
+// gate returns the error for a comparison whose second result is certainly worse, or of which nothing was judged.
+func gate(r *report.Results) error {
+	switch worse := r.Worse(); {
+	case len(worse) > 0:
+		return worsened(fmt.Sprintf("--gate: %s is worse: %s", r.Sides[1].Name, strings.Join(worse, "; ")))
+	case !r.Judged():
+		return errNotJudged
+	}
+	return nil
+}
+
+// acceptedOf returns what relative conditions compare with: the last accepted run of the history, or a result; nil
+// without any.
+func acceptedOf(ctx context.Context, conf *config.Config) (*proof.Accepted, error) {
+	if conf.Against == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if conf.Against == lastAccepted && !isFile(conf.Against) {
+		return acceptedRun(ctx, conf)
+	}
+	b, all, err := resultOf(ctx, conf.DataDir, "against", conf.Against, api.ModeState{})
+	if err != nil {
+		return nil, err
+	}
+	return proof.AcceptedOf(conf.Against, b, all), nil
 }
 
 // sideOf returns the rows of a result that a flag selects: those of an arm of that name, or else of a mode.
@@ -59,8 +90,9 @@ func sideOf(b api.Baseline, text string) api.ReportSide {
 	return api.ReportSide{Mode: mode.Mode, Speculation: mode.Speculation}
 }
 
-// resultOf returns the result of a text with names or paths, separated by commas: of several, the average.
-func resultOf(ctx context.Context, dir, side, text string, mode api.ModeState) (api.Baseline, error) {
+// resultOf returns the result of a text with names or paths, separated by commas: of several, the average. The second
+// result are the single ones.
+func resultOf(ctx context.Context, dir, side, text string, mode api.ModeState) (api.Baseline, []api.Baseline, error) {
 	names := []string{text}
 	if !isFile(text) {
 		names = strings.Split(text, ",")
@@ -68,22 +100,22 @@ func resultOf(ctx context.Context, dir, side, text string, mode api.ModeState) (
 	var all []api.Baseline
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return api.Baseline{}, api.Refuse(side, fmt.Sprintf("%.80q twice", name), "each result once")
+			return api.Baseline{}, nil, api.Refuse(side, fmt.Sprintf("%.80q twice", name), "each result once")
 		}
 		b, err := findResult(ctx, dir, side, name, mode)
 		if err != nil {
-			return api.Baseline{}, err
+			return api.Baseline{}, nil, err
 		}
 		all = append(all, b)
 	}
 	if len(all) == 1 {
-		return all[0], nil
+		return all[0], all, nil
 	}
 	mean, err := report.MeanBaseline(all)
 	if err != nil {
-		return mean, fmt.Errorf("%s: %w", side, err)
+		return mean, nil, fmt.Errorf("%s: %w", side, err)
 	}
-	return mean, nil
+	return mean, all, nil
 }
 
 func isFile(path string) bool {

@@ -13,7 +13,9 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -30,7 +32,10 @@ const lookEvery = 50 * time.Millisecond
 
 // The reasons for which a run fails although the load generator worked.
 var (
-	errFailIf  = errors.New("the run failed: a --fail-if condition was met")
+	errFailIf     = errors.New("the run failed: a --fail-if condition was met")
+	errNotCertain = errors.New("the run failed: a --fail-if condition is not certain, and --not-certain is fail")
+	errNotJudged  = errors.New("--gate: nothing could be compared: the two results have no common level, or a figure lacks " +
+		"its interval")
 	errNothing = errors.New("nothing was measured: no turn completed or failed")
 	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load " +
 		"generator's own error could change the outcome")
@@ -332,7 +337,8 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	}
 	var conditions []report.Condition
 	if place == 0 {
-		run.Data.Files, conditions = e.outputs.Names(), e.conf.FailIf
+		run.Data.Files, conditions, run.Against = e.outputs.Names(), e.conf.FailIf, e.accepted
+		run.NotCertainFails = e.conf.NotCertain == config.NotCertainFails
 	}
 	if last.Ended != nil && cause != report.ByRequests { // whose turns are all of the run
 		run.Ended = *last.Ended
@@ -362,6 +368,24 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	return b.Run(whole, conditions, notes...), nil
 }
 
+// checkAccepted refuses an accepted result that a run at the present level and in the present mode cannot be compared
+// with. It returns nil if there is none.
+func (g *generator) checkAccepted(a *proof.Accepted) error {
+	if a == nil {
+		return nil
+	}
+	status := g.view.Status().Lanes[0]
+	row := api.BaselineRow{
+		Level: status.State.Concurrency.Target, Arm: status.State.Arm, Mode: status.State.Mode,
+		Speculation: status.State.Speculation,
+	}
+	_, _, err := a.Changes(api.Baseline{
+		Name: "run", Kind: baseline.KindMeasured, Deployment: status.Target.Deployment, Workload: &status.State.Shape,
+		Rows: []api.BaselineRow{row},
+	})
+	return err
+}
+
 // beforeRun reports whether an event is the stop of an earlier run.
 func (e *endOf) beforeRun(v api.Event) bool {
 	return v.Kind == api.EventStop && v.Time.Before(e.begun.Round(0))
@@ -385,6 +409,8 @@ func (e *endOf) verdict(r *report.Run) error {
 		return fmt.Errorf("lane %s: %w", r.Twin.Data.Lane, errNothing)
 	case r.Twin != nil && r.Twin.MostFailed() != "":
 		return fmt.Errorf("lane %s: %s", r.Twin.Data.Lane, r.Twin.MostFailed())
+	case r.Uncertain() && e.conf.NotCertain == config.NotCertainFails:
+		return errNotCertain
 	case r.Undecided():
 		return errUnknown
 	}

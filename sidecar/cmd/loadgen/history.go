@@ -18,9 +18,46 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/history"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/store"
 )
+
+// lastAccepted stands for the last accepted run in the setting against.
+const lastAccepted = "accepted"
+
+// acceptedRun returns the last accepted run of the configured name, with the scatter between the runs of its series. The
+// error is an [api.FieldError] where none is accepted.
+func acceptedRun(ctx context.Context, conf *config.Config) (*proof.Accepted, error) {
+	runs, err := store.ReadRuns(ctx, conf.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("data_dir: cannot read the history in %s: %w", conf.DataDir, err)
+	}
+	runs = slices.DeleteFunc(runs, func(r api.RunRecord) bool {
+		return r.Kind != api.SingleRun || r.Result.Name != conf.Name
+	})
+	var last *api.RunRecord
+	for i := range runs {
+		if at := runs[i].Accepted; at != nil && (last == nil || !at.Before(*last.Accepted)) {
+			last = &runs[i]
+		}
+	}
+	if last == nil {
+		return nil, api.Refuse("against", lastAccepted, fmt.Sprintf("an accepted run with the name %q in %s, which has %d "+
+			"runs of that name; see loadgen history accept", conf.Name, conf.DataDir, len(runs)))
+	}
+	a := &proof.Accepted{Name: "accepted run " + last.ID, Result: last.Result}
+	list := history.List(runs)
+	for i := range list.Series {
+		if s := &list.Series[i]; slices.Contains(s.Runs, last.ID) {
+			a.Between = func(figure string) (float64, int) {
+				deviation, freedom := history.Scatter(list, s, figure)
+				return deviation, freedom + 1
+			}
+		}
+	}
+	return a, nil
+}
 
 // latest stands for the newest run on the command line.
 const latest = "latest"

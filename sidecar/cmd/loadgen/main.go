@@ -29,7 +29,7 @@ const (
 	success    = 0
 	broken     = 1 // its API, its store or a file of --output failed; of loadgen health: it is not ready
 	badInput   = 2 // nothing has started; the caller must change the input
-	failed     = 3 // a condition of --fail-if was hit
+	failed     = 3 // a condition of --fail-if was met, or --gate found a figure to be worse
 	unmeasured = 4 // nothing was measured, a metric of --fail-if was not, or a sweep has no answer yet
 )
 
@@ -118,9 +118,9 @@ func exitCode(w io.Writer, err error) int {
 	switch {
 	case errors.As(err, new(notStarted)):
 		return badInput
-	case err == errFailIf: //nolint:errorlint // with another error, the other one decides
+	case err == errFailIf, err == errNotCertain, isWorsened(err): //nolint:errorlint // another error decides
 		return failed
-	case isUndecided(err), err == errNothing, err == errUnknown: //nolint:errorlint // as above
+	case isUndecided(err), err == errNothing, err == errUnknown, err == errNotJudged: //nolint:errorlint // as above
 		return unmeasured
 	}
 	return broken
@@ -129,6 +129,17 @@ func exitCode(w io.Writer, err error) int {
 // isUndecided reports whether the only error is that a sweep has no answer.
 func isUndecided(err error) bool {
 	_, ok := err.(undecided) //nolint:errorlint // with another error, the other one decides
+	return ok
+}
+
+// worsened is the error of --gate. It names the figures that are worse.
+type worsened string
+
+func (w worsened) Error() string { return string(w) }
+
+// isWorsened reports whether the only error is that of --gate.
+func isWorsened(err error) bool {
+	_, ok := err.(worsened) //nolint:errorlint // with another error, the other one decides
 	return ok
 }
 
@@ -155,6 +166,10 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	if err != nil {
 		return notStarted{err}
 	}
+	accepted, err := acceptedOf(ctx, conf)
+	if err != nil {
+		return notStarted{err}
+	}
 	// Measured data outlives ctx until the end of the run is reported.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -169,8 +184,14 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	starting()
 	log.Info("load generator started", "address", scheme(conf)+"://"+l.Addr().String(), "target", conf.Target.URL,
 		"open_files", files.limit, "most_conversations", files.conversations)
-	if conf.Start || conf.Ends() {
+	if conf.Start || conf.Ends() || accepted != nil {
 		g.lane.DetectMode(work)
+	}
+	if err := g.checkAccepted(accepted); err != nil {
+		cancel()
+		return errors.Join(notStarted{err}, g.run(work, cancel, l))
+	}
+	if conf.Start || conf.Ends() {
 		_, err := g.lane.Start(work, "command line", api.StartRequest{})
 		switch {
 		case err != nil && conf.Ends():
@@ -180,6 +201,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 			log.Error("the workload could not be started", "error", err)
 		}
 	}
+	g.accepted = accepted
 	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
 }
 

@@ -17,6 +17,8 @@ type Question struct {
 	Levels []api.LevelRange // levels to compare; empty for all
 	SLO    api.SLO
 	Inputs []api.Source // empty for the baselines themselves
+	// OneSystem is true if the two are results of one system at different times, whose mode need not be known.
+	OneSystem bool
 }
 
 // Comparison compares results level by level: two modes of any baselines, or all modes of a sweep. None of its numbers
@@ -31,6 +33,8 @@ type Comparison struct {
 	SLO     api.SLO      `json:"slo"`
 	Sweep   *Run         `json:"sweep,omitempty"` // nil for baselines
 	Inputs  []api.Source `json:"inputs"`
+
+	oneSystem bool // see [Question]
 }
 
 // Side is one of the compared results: a baseline or a sweep in one mode.
@@ -182,7 +186,7 @@ func (c *Comparison) Quantities() []Quantity {
 // *[api.FieldError] for an arm, mode, speculation or level that a baseline does not have. Its field is a parameter of
 // the API: a_arm, a_mode, a_speculation, b_arm, b_mode, b_speculation or levels.
 func Compare(a, b api.Baseline, q Question) (Comparison, error) {
-	c := Comparison{SLO: q.SLO, Inputs: append([]api.Source{}, q.Inputs...)}
+	c := Comparison{SLO: q.SLO, Inputs: append([]api.Source{}, q.Inputs...), oneSystem: q.OneSystem}
 	for i, input := range []struct {
 		field string
 		b     api.Baseline
@@ -446,7 +450,7 @@ func (c *Comparison) pair(i, j int) Pair {
 			p.Withheld = otherOpenings
 		}
 	}
-	if !a.Mode.Known() || !b.Mode.Known() {
+	if (!a.Mode.Known() || !b.Mode.Known()) && !(c.oneSystem && a.Mode == b.Mode) {
 		p.Withheld = modeUnknown
 	}
 	all := c.Quantities()

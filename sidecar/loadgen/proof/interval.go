@@ -16,6 +16,12 @@ func student(alpha, df float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1 - alpha/2)
 }
 
+// Simultaneous returns the factor by which a normal interval is wider if it is one of n that hold together (Bonferroni).
+func Simultaneous(n int) float64 {
+	normal := distuv.UnitNormal
+	return normal.Quantile(1-alpha/2/float64(max(1, n))) / normal.Quantile(1-alpha/2)
+}
+
 // variance returns the variance of Whole, estimated from the scatter of the sections around it. It needs no model of
 // the dependence between turns within a section. Sectioning: Asmussen and Glynn, "Stochastic Simulation" (2007),
 // section III.5a; for quantiles Nakayama, "Confidence Intervals for Quantiles Using Sectioning When Applying

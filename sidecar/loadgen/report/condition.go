@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // Condition compares a figure of a run with a limit. The run fails if the condition is met. An example is
@@ -22,6 +22,8 @@ type Condition struct {
 	Op    string  // >, >=, < or <= for a number; = for a word
 	Limit float64 // limit of a number: seconds, a ratio, a rate or a count
 	Word  string  // limit of a word
+	// Relative is true for a change against an accepted result; Limit is then its size.
+	Relative bool
 }
 
 // Result is the outcome of a condition at the end of a run.
@@ -32,7 +34,15 @@ type Result struct {
 	Value     *float64 `json:"value,omitempty"`
 	Word      string   `json:"word,omitempty"`
 	Withheld  string   `json:"withheld,omitempty"` // why the value decides nothing; empty: it decides
-	valueText string
+	Outcome   Outcome  `json:"outcome"`
+	// The following are of a relative condition.
+	Against       string      `json:"against,omitempty"`
+	Before        *float64    `json:"before,omitempty"`         // the accepted value
+	Difference    *float64    `json:"difference,omitempty"`     // relative to Before; of shares in points
+	Interval      *[2]float64 `json:"interval,omitempty"`       // 95 % interval of Difference
+	SecondsNeeded *float64    `json:"seconds_needed,omitempty"` // length of runs that would decide; absent: not known
+	valueText     string
+	needs         string // what would decide
 }
 
 // unit is the kind of value that a condition compares.
@@ -101,6 +111,9 @@ var measures = func() []measure {
 		})
 }()
 
+// aliases maps other names of measures.
+var aliases = map[string]string{"throughput": "output_tokens_per_second"}
+
 // Allowed describes the syntax of a condition for an error message.
 func Allowed() string {
 	names := map[unit][]string{}
@@ -113,7 +126,8 @@ func Allowed() string {
 	}
 	list := func(u unit) string { return strings.Join(names[u], ", ") }
 	return fmt.Sprintf("a name, one of > >= < <=, and a value: %s with a duration (ttft_p95>600ms); %s with a "+
-		"percentage (error_rate>1%%); %s with a number; or %s", list(duration), list(ratio), list(amount), list(word))
+		"percentage (error_rate>1%%); %s with a number; or %s; or %s", list(duration), list(ratio), list(amount),
+		list(word), allowedRelative())
 }
 
 // Names lists the figures that a condition may name.
@@ -172,12 +186,15 @@ func ParseCondition(text string) (Condition, error) {
 		return Condition{}, errCondition
 	}
 	value := m[3] + m[4]
-	c := Condition{Text: m[1] + m[2] + value, Name: m[1], Op: m[2]}
+	c := Condition{Text: m[1] + m[2] + value, Name: cmp.Or(aliases[m[1]], m[1]), Op: m[2]}
 	i := slices.IndexFunc(measures, func(q measure) bool { return q.name == c.Name })
 	if i < 0 {
 		return Condition{}, UnknownName(c.Name)
 	}
 	q := &measures[i]
+	if sign := value[:min(1, len(value))]; q.unit != word && (sign == "+" || sign == "-") {
+		return c, q.readRelative(&c, value)
+	}
 	if (q.unit == word) != (c.Op == "=") {
 		return Condition{}, q.hint()
 	}
@@ -214,8 +231,25 @@ func (q *measure) read(c *Condition, value string) (err error) {
 	return err
 }
 
+// judge returns the outcome of the condition.
 func (c Condition) judge(r *Run) Result {
-	q := measures[slices.IndexFunc(measures, func(q measure) bool { return q.name == c.Name })]
+	q := &measures[slices.IndexFunc(measures, func(q measure) bool { return q.name == c.Name })]
+	if c.Relative {
+		return c.judgeRelative(r, q)
+	}
+	out := c.judgeValue(r, q)
+	switch {
+	case !out.Known:
+		out.Outcome = Unknown
+	case out.Hit:
+		out.Outcome = Failed
+	default:
+		out.Outcome = Passed
+	}
+	return out
+}
+
+func (c Condition) judgeValue(r *Run, q *measure) Result {
 	out := Result{Condition: c.Text}
 	if q.unit == word {
 		out.Word = q.word(r)
@@ -241,13 +275,6 @@ func (c Condition) judge(r *Run) Result {
 	}
 	out.Known = true
 	out.Hit = map[string]bool{">": v > c.Limit, ">=": v >= c.Limit, "<": v < c.Limit, "<=": v <= c.Limit}[c.Op]
-	switch q.unit {
-	case duration:
-		out.valueText = inMilliseconds(v)
-	case ratio:
-		out.valueText = share100(v)
-	default:
-		out.valueText = chart.Number(v)
-	}
+	out.valueText = q.text(v)
 	return out
 }

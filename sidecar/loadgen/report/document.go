@@ -109,8 +109,26 @@ type Readable interface {
 
 // Write writes a report in a format. The error is an *[api.FieldError] if the report does not have the format.
 func Write(w io.Writer, r Readable, format api.ReportFormat) error {
+	if format == Series && !slices.Contains(r.Formats(), Series) {
+		format = CSV
+	}
 	if err := api.OneOf("format", format, r.Formats()); err != nil {
 		return err
+	}
+	switch r := r.(type) {
+	case *Run:
+		switch format {
+		case JUnit:
+			return writeJUnit(w, r)
+		case Prometheus:
+			return r.writeMetrics(w)
+		case Series:
+			return csv.NewWriter(w).WriteAll(r.seriesRecords())
+		}
+	case *Results:
+		if format == JUnit {
+			return writeJUnit(w, r)
+		}
 	}
 	d := r.Document()
 	switch format {

@@ -21,14 +21,22 @@ const CSV api.ReportFormat = "csv"
 // JSONL is the format of recorded traffic, a request in each line.
 const JSONL api.ReportFormat = "jsonl"
 
+// Further formats of files, which the API does not offer.
+const (
+	JUnit      api.ReportFormat = "xml"        // conditions or figures as test cases
+	Prometheus api.ReportFormat = "prom"       // the figures of a run in Prometheus' text format
+	Series     api.ReportFormat = "series.csv" // the figures of a run over time
+)
+
 // The formats of each kind of report. The CSV of a run holds its turns, not its report.
 var (
-	RunFormats    = Formats{api.ReportJSON, CSV, api.ReportHTML}
-	ResultFormats = Formats(api.ReportFormats)
-	TraceFormats  = Formats{api.ReportJSON}
-	RecordFormats = Formats{JSONL}
-	ChurnFormats  = Formats{api.ReportJSON, api.ReportMarkdown}
-	ShadowFormats = Formats{api.ReportJSON, CSV, api.ReportMarkdown, api.ReportHTML}
+	RunFormats     = Formats{api.ReportJSON, CSV, api.ReportHTML, JUnit, Prometheus, Series}
+	ResultFormats  = Formats(api.ReportFormats)
+	CompareFormats = append(slices.Clone(ResultFormats), JUnit)
+	TraceFormats   = Formats{api.ReportJSON}
+	RecordFormats  = Formats{JSONL}
+	ChurnFormats   = Formats{api.ReportJSON, api.ReportMarkdown}
+	ShadowFormats  = Formats{api.ReportJSON, CSV, api.ReportMarkdown, api.ReportHTML}
 )
 
 // Allowed describes the file names that --output accepts.
@@ -49,6 +57,9 @@ func (f Formats) Allowed() string {
 
 // Of returns the format of a file by the ending of its name. It returns false if f does not contain the format.
 func (f Formats) Of(path string) (api.ReportFormat, bool) {
+	if strings.HasSuffix(strings.ToLower(filepath.Base(path)), string(Series)) && (f == nil || slices.Contains(f, Series)) {
+		return Series, true
+	}
 	format := api.ReportFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), "."))
 	return format, slices.Contains(f, format)
 }
@@ -101,7 +112,7 @@ func (o Outputs) Names() []string {
 func (o Outputs) Write(write func(w io.Writer, format api.ReportFormat) error) error {
 	var all []error
 	for _, path := range o {
-		format, _ := Formats{}.Of(path) // the configuration has checked the format
+		format, _ := Formats(nil).Of(path) // the configuration has checked the format
 		err := replace(path, func(w io.Writer) error { return write(api.PrintableWriter(w), format) })
 		if err != nil {
 			all = append(all, fmt.Errorf("output: %s could not be written: %w", path, err))

@@ -77,7 +77,12 @@ func unfinished(s *api.Sweep) string {
 }
 
 // Formats implements [Readable].
-func (r *Results) Formats() Formats { return ResultFormats }
+func (r *Results) Formats() Formats {
+	if r.Sweep == nil {
+		return CompareFormats
+	}
+	return ResultFormats
+}
 
 // Document implements [Readable].
 func (r *Results) Document() Document { return Document{Title: r.Title, Sections: r.sections()} }

@@ -10,6 +10,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/stats"
 )
 
@@ -46,7 +47,10 @@ type Ended struct {
 	TokensPerChunk float64
 	// Opening returns the number of the text that opens a conversation; nil: not known.
 	Opening func(conversation string) int64
-	Restart bool // a mode change restarted the run; it began at the latest one
+	Restart bool            // a mode change restarted the run; it began at the latest one
+	Against *proof.Accepted // that relative conditions compare with; nil without them
+	// NotCertainFails is true if a condition that is not certain fails the run.
+	NotCertainFails bool
 }
 
 // Run is the report of a run that has ended, and the JSON of --output. Times are seconds, ratios 0 to 1.
@@ -105,6 +109,11 @@ type Run struct {
 
 	rated float64   // seconds that rates are over
 	ttft  []float64 // TTFT of every turn that ended well, in seconds, ascending
+
+	against         *proof.Accepted
+	changes         map[proof.Quantity]proof.Change // from what is accepted
+	notCertainFails bool
+	noChanges       string // why there are none
 }
 
 // Turns counts the turns of a run by how they ended.
@@ -350,6 +359,8 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 			p.TPOTP50, p.TPOTP95 = percentiles(p.tpot)
 		}
 	}
+	r.notCertainFails = b.run.NotCertainFails
+	r.compare(b.run.Against)
 	for _, c := range conditions {
 		r.Conditions = append(r.Conditions, c.judge(r))
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/loadgen/report/chart"
@@ -65,6 +66,8 @@ func (r *Run) outcomes() []Figure {
 		result = Figure{"Result", "failed", "by --fail-if", "bad"}
 	case r.Undecided():
 		result = Figure{"Result", "undecided", "a condition was not measured", ""}
+	case r.Uncertain():
+		result = Figure{"Result", "not certain", "a change may be beyond its limit, or not", ""}
 	}
 	return []Figure{result, slo}
 }
@@ -132,6 +135,25 @@ func (v Value) figure(name string, number func(float64) string) Figure {
 		Name: name, Value: number(*v.Value),
 		Note: "95 %: " + number(v.Interval[0]) + " to " + number(v.Interval[1]),
 	}
+}
+
+// seriesRecords returns a row for each span of the series, with times in seconds. An unknown value is empty.
+func (r *Run) seriesRecords() [][]string {
+	records := [][]string{{
+		"lane", "from_seconds", "seconds", "completed", "failed", "ttft_p50_seconds", "ttft_p95_seconds",
+		"tpot_p50_seconds", "tpot_p95_seconds", "output_tokens_per_second",
+	}}
+	for _, lane := range r.lanes() {
+		for i := range lane.Series {
+			p := &lane.Series[i]
+			fields := []string{lane.Data.Lane, digits(&p.From, -1), digits(&p.Seconds, -1), strconv.Itoa(p.OK), strconv.Itoa(p.Failed)}
+			for _, v := range []*float64{p.TTFTP50, p.TTFTP95, p.TPOTP50, p.TPOTP95, &p.OutputTokensPerSecond} {
+				fields = append(fields, digits(v, 6))
+			}
+			records = append(records, fields)
+		}
+	}
+	return records
 }
 
 func (r *Run) charts() []chart.Chart {

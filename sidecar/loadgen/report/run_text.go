@@ -393,6 +393,8 @@ func improved(percent float64) string {
 func (r *Run) conditionLines() (lines []string) {
 	for _, c := range r.Conditions {
 		switch {
+		case c.Outcome == NotCertain:
+			lines = append(lines, fmt.Sprintf("%s: not certain, value is %s; %s", c.Condition, c.valueText, c.needs))
 		case c.Withheld != "":
 			lines = append(lines, fmt.Sprintf("%s: undecided, value is %s (%s)", c.Condition, c.valueText,
 				c.Withheld))

@@ -34,7 +34,7 @@ func (c *Config) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput, c.checkChurn,
+		c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput, c.checkAgainst, c.checkChurn,
 		c.checkSweep, c.checkShadow, c.Trace.check, c.checkTraffic, c.checkStore, c.checkWorkload, c.checkFollowup,
 		c.checkCorpus, c.checkMembers,
 		c.Settings().Check,

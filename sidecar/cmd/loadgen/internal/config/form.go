@@ -250,8 +250,8 @@ func isRecordedMode(s string) bool {
 }
 
 // allowedOutput describes the files that the commands write.
-var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " +
-	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed() + "; with trace, json, text, or " +
+var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep and capacity, " +
+	report.ResultFormats.Allowed() + "; with compare also .xml" + "; with shadow, " + report.ShadowFormats.Allowed() + "; with trace, json, text, or " +
 	report.TraceFormats.Allowed() + "; with record, " + report.RecordFormats.Allowed()
 
 func isOutput(s string) bool {

@@ -78,6 +78,7 @@ type Compare struct {
 	BMode  string           `name:"b-mode" form:"recorded_way" placeholder:"MODE" help:"Mode or arm of B to use: as --a-mode."`
 	Levels []api.LevelRange `placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`
 	Format string           `default:"md" oneof:"md tsv json html" help:"Report format on standard output."`
+	Gate   bool             `help:"Exit with 3 if any figure of B is certainly worse than that of A; all figures and levels together have an error of 5 %. For two results of one system, whose mode need not be known."`
 }
 
 // Named returns an error about an arm, a mode or a speculation of the API's request with the name of the flag that
@@ -237,6 +238,7 @@ func (c *Config) checkEndless(command Command) error {
 			"fail_if", format(reflect.ValueOf(c.FailIf)), len(c.FailIf) > 0,
 			"leave it out with loadgen %s, which exits with 4 if nothing was decided",
 		},
+		{"against", c.Against, c.Against != "", "leave it out with loadgen %s, which has no conditions"},
 	} {
 		if f.given {
 			return api.Refuse(f.name, f.value, fmt.Sprintf(f.allowed, command))
@@ -279,11 +281,32 @@ func (c *Config) OutputFormats() report.Formats {
 		return report.TraceFormats
 	case c.Record != nil:
 		return report.RecordFormats
-	case c.Sweep != nil || c.Compare != nil:
+	case c.Compare != nil:
+		return report.CompareFormats
+	case c.Sweep != nil:
 		return report.ResultFormats
 	}
 	return report.RunFormats
 }
+
+// checkAgainst requires a result for relative conditions, and refuses what a run at several levels cannot have.
+func (c *Config) checkAgainst() error {
+	i := slices.IndexFunc(c.FailIf, func(f report.Condition) bool { return f.Relative })
+	switch {
+	case i < 0:
+		return nil
+	case c.Against == "":
+		return api.Require("against", fmt.Sprintf("fail_if has the relative condition %s; give the result that it compares "+
+			"with: --against FILE, such as the JSON summary of an earlier run (--output accepted.json), or the name of a "+
+			"baseline", c.FailIf[i]))
+	case len(c.Rate.Levels) > 1:
+		return api.Refuse("rate", c.Rate, fmt.Sprintf("one rate with the relative condition %s", c.FailIf[i]))
+	}
+	return nil
+}
+
+// NotCertainFails is the value of not_certain that makes a condition that is not certain fail a run.
+const NotCertainFails = "fail"
 
 // checkOutput requires files that the command can write.
 func (c *Config) checkOutput() error {
