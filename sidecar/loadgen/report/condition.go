@@ -72,6 +72,12 @@ var measures = func() []measure {
 	var all []measure
 	for _, f := range api.Times {
 		of := func(r *Run) *api.Quantiles { return f.Quantiles(&r.Metrics) }
+		if f.Key == "ttft" {
+			all = append(all, measure{
+				name: "ttft_mean", times: of,
+				value: func(r *Run) *float64 { return of(r).Mean }, error: func(r *Run) *float64 { return of(r).MeanError },
+			})
+		}
 		all = append(all,
 			measure{
 				name: f.Key + "_p50", bothWays: f.BothWays, times: of,

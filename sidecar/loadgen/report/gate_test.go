@@ -43,7 +43,7 @@ func TestRelativeConditions(t *testing.T) {
 		require.ErrorAs(t, err, &hint, text)
 	}
 	_, err := ParseCondition("ttft_p99>+5%")
-	assert.ErrorContains(t, err, "one of ttft_p50, ttft_p95, tpot_p50, tpot_p95, latency_p50, latency_p95, kv_hit, "+
+	assert.ErrorContains(t, err, "one of ttft_mean, ttft_p50, ttft_p95, tpot_p50, tpot_p95, latency_p50, latency_p95, kv_hit, "+
 		"output_tokens_per_second, requests_per_second with >+ or <-")
 }
 
