@@ -22,7 +22,7 @@ func main() {
 		BuildInfo: component.BuildInfo{Command: "collector", Description: "collector of the tests"},
 		Factories: factories,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
-			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()},
+			DefaultScheme: "file", ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()},
 		}},
 	})
 	if err := command.Execute(); err != nil {
