@@ -145,6 +145,10 @@ func processParts() []suite.Part {
 			Checks: "hostile peers, crowds, full disks and crashes; TORTURE=1 lengthens it to 15 minutes",
 		},
 		{
+			Name: "otlp", Run: verified("-run=^TestRealCollector$", "./sidecar/cmd/loadgen"), Capability: "OpenTelemetry",
+			Checks: "metrics and traces through a real collector",
+		},
+		{
 			Name: "soak", Run: soak, Capability: "hours of load",
 			Checks: "live heap, other memory, descriptors, goroutines and database stay flat over an hour; " +
 				"SOAK sets another length",
