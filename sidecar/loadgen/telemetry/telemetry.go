@@ -5,7 +5,6 @@ package telemetry
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -32,14 +31,14 @@ import (
 
 const (
 	closeWithin = 5 * time.Second // the longest time that [Exporter.Close] takes
-	maxQueued   = 2048            // turns that wait to become spans, as in the queue of the SDK
+	maxQueued   = 2048            // turns that wait to become spans
 	protocol    = "http/protobuf"
-	service     = "loadgen"
 )
 
 // Exporter exports metrics, traces or both. A nil Exporter exports nothing. It is safe for concurrent use.
 type Exporter struct {
-	failures failures
+	log      *slog.Logger
+	endpoint string // for messages
 	resource *resource.Resource
 	metrics  metric.Exporter       // nil: no metrics
 	reader   *metric.MeterProvider // nil before [Exporter.Start]
@@ -50,6 +49,11 @@ type Exporter struct {
 	dropped  atomic.Int64
 	stop     chan struct{}
 	wg       sync.WaitGroup
+
+	mu     sync.Mutex
+	last   error
+	errors int // since the last message
+	logged time.Time
 }
 
 // Open reads the environment and returns an exporter, nil if the environment names no endpoint. It connects to nothing.
@@ -63,12 +67,13 @@ func Open(ctx context.Context, log *slog.Logger) (*Exporter, error) {
 	if err != nil || metricsURL == "" && tracesURL == "" {
 		return nil, err
 	}
-	e := &Exporter{stop: make(chan struct{}), turns: make(chan ended, maxQueued)}
-	e.failures = failures{log: log, endpoint: cmp.Or(tracesURL, metricsURL), dropped: &e.dropped}
-	otel.SetErrorHandler(&e.failures)
+	e := &Exporter{
+		log: log, endpoint: cmp.Or(tracesURL, metricsURL), turns: make(chan ended, maxQueued), stop: make(chan struct{}),
+	}
+	otel.SetErrorHandler(e)
 	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 	e.resource, err = resource.New(ctx, resource.WithTelemetrySDK(), resource.WithService(), resource.WithAttributes(
-		semconv.ServiceName(service), semconv.ServiceVersion(api.ProgramVersion())), resource.WithFromEnv())
+		semconv.ServiceName("loadgen"), semconv.ServiceVersion(api.ProgramVersion())), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
@@ -131,73 +136,57 @@ func (e *Exporter) Close() {
 	if e == nil {
 		return
 	}
-	e.failures.close()
+	e.mu.Lock()
+	e.logged = time.Now() // so that errors from here on are in the message below alone
+	e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	var errs [2]error
 	var wg sync.WaitGroup
 	if e.reader != nil {
-		wg.Go(func() { errs[0] = e.reader.Shutdown(ctx) })
+		wg.Go(func() { e.failed(e.reader.Shutdown(ctx)) })
 	}
 	if e.spans != nil {
-		// From then on requests fail at once, which empties the queues.
-		end := context.AfterFunc(ctx, func() { _ = e.spans.Shutdown(ctx) })
-		defer end()
+		// At the timeout, requests begin to fail at once, which empties the queues.
+		defer context.AfterFunc(ctx, func() { _ = e.spans.Shutdown(ctx) })()
 		wg.Go(func() {
 			close(e.stop)
 			e.wg.Wait()
-			errs[1] = e.provider.Shutdown(context.WithoutCancel(ctx))
+			e.failed(e.provider.Shutdown(context.WithoutCancel(ctx)))
 		})
 	}
 	wg.Wait()
-	err := errors.Join(errs[:]...)
-	if err == nil && ctx.Err() != nil {
-		err = fmt.Errorf("it took longer than %s", closeWithin)
-	}
-	e.failures.end(err)
-}
-
-// failures logs the errors of the SDK, which has one for each batch, at most once a minute.
-type failures struct {
-	log      *slog.Logger
-	endpoint string
-	dropped  *atomic.Int64
-
-	mu      sync.Mutex
-	last    error
-	count   int // since the last message
-	logged  time.Time
-	closing bool // the message at the end is still to come
-}
-
-// Handle implements [otel.ErrorHandler].
-func (f *failures) Handle(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.last = err
-	f.count++
-	if !f.closing && time.Since(f.logged) >= time.Minute {
-		f.report()
+	e.failed(ctx.Err())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.errors > 0 || e.dropped.Load() > 0 {
+		e.report()
 	}
 }
 
-func (f *failures) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closing = true
-}
-
-func (f *failures) end(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.last = cmp.Or(err, f.last)
-	if err != nil || f.count > 0 || f.dropped.Load() > 0 {
-		f.report()
+// Handle implements [otel.ErrorHandler]. The SDK has an error for each batch.
+func (e *Exporter) Handle(err error) {
+	e.failed(err)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if time.Since(e.logged) >= time.Minute {
+		e.report()
 	}
 }
 
-func (f *failures) report() {
-	f.log.Warn("OpenTelemetry data was not exported completely", "endpoint", f.endpoint, "error", f.last,
-		"errors", f.count, "turns_without_span", f.dropped.Load())
-	f.count, f.logged = 0, time.Now()
+// failed counts an error; nil is none.
+func (e *Exporter) failed(err error) {
+	if err == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = err
+	e.errors++
+}
+
+// report logs what has failed. The caller holds the lock.
+func (e *Exporter) report() {
+	e.log.Warn("OpenTelemetry data was not exported completely", "endpoint", e.endpoint, "error", e.last,
+		"errors", e.errors, "turns_without_span", e.dropped.Load())
+	e.errors, e.logged = 0, time.Now()
 }

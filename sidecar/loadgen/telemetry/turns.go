@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,20 +33,18 @@ func (e *Exporter) Traces() bool { return e != nil && e.spans != nil }
 func (e *Exporter) startTraces() {
 	e.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(e.resource), sdktrace.WithIDGenerator(requestIDs{}),
 		sdktrace.WithBatcher(e.spans, sdktrace.WithBlocking()))
-	e.tracer = e.provider.Tracer("kvbooth/"+service, trace.WithInstrumentationVersion(api.ProgramVersion()),
+	e.tracer = e.provider.Tracer("kvbooth/loadgen", trace.WithInstrumentationVersion(api.ProgramVersion()),
 		trace.WithSchemaURL(semconv.SchemaURL))
 	e.wg.Go(func() {
 		for {
 			select {
 			case t := <-e.turns:
 				e.export(&t)
-				continue
-			default:
-			}
-			select {
-			case t := <-e.turns:
-				e.export(&t)
 			case <-e.stop:
+				for len(e.turns) > 0 {
+					t := <-e.turns
+					e.export(&t)
+				}
 				return
 			}
 		}
@@ -90,51 +89,38 @@ func (e *Exporter) export(t *ended) {
 // attributes returns a span's attributes: those of OpenTelemetry's conventions for generative AI where they have one,
 // and kvbooth.* otherwise. Unknown values are absent.
 func attributes(t *ended) []attribute.KeyValue {
-	all := []attribute.KeyValue{
+	address, _ := url.Parse(t.address) // of the configuration, which has parsed it
+	all := slices.DeleteFunc([]attribute.KeyValue{
 		semconv.GenAIOperationNameChat, semconv.GenAIProviderNameOpenAI, semconv.GenAIRequestStream(true),
-		semconv.GenAIConversationID(t.Conversation), attribute.String("kvbooth.request_id", t.RequestID),
-		attribute.Int("kvbooth.turn", t.Number), attribute.Int64("kvbooth.step", t.Step),
-		attribute.Bool("kvbooth.counted", t.Counted),
+		semconv.GenAIConversationID(t.Conversation), semconv.GenAIRequestModel(t.model),
+		semconv.ServerAddress(address.Hostname()), semconv.ErrorTypeKey.String(string(t.ErrorClass)),
+		attribute.String("kvbooth.request_id", t.RequestID), attribute.Int("kvbooth.turn", t.Number),
+		attribute.Int64("kvbooth.step", t.Step), attribute.Bool("kvbooth.counted", t.Counted),
+		attribute.String("kvbooth.lane", t.Lane), attribute.String("kvbooth.arm", t.Arm),
+		attribute.String("kvbooth.mode", string(t.Mode)), attribute.String("kvbooth.speculation", string(t.Speculation)),
+		attribute.String("kvbooth.worker", t.Worker), attribute.String("kvbooth.status", string(t.Status)),
+	}, func(a attribute.KeyValue) bool { return a.Value == attribute.StringValue("") })
+	if port, err := strconv.Atoi(address.Port()); err == nil {
+		all = append(all, semconv.ServerPort(port))
 	}
-	words := func(key attribute.Key, value string) {
-		if value != "" {
-			all = append(all, key.String(value))
-		}
-	}
-	words(semconv.GenAIRequestModelKey, t.model)
-	words("kvbooth.lane", t.Lane)
-	words("kvbooth.arm", t.Arm)
-	words("kvbooth.mode", string(t.Mode))
-	words("kvbooth.speculation", string(t.Speculation))
-	words("kvbooth.worker", t.Worker)
-	words("kvbooth.status", string(t.Status))
-	words(semconv.ErrorTypeKey, string(t.ErrorClass))
 	if t.FinishReason != "" {
 		all = append(all, semconv.GenAIResponseFinishReasons(t.FinishReason))
 	}
-	if u, err := url.Parse(t.address); err == nil {
-		words(semconv.ServerAddressKey, u.Hostname())
-		if port, err := strconv.Atoi(u.Port()); err == nil {
-			all = append(all, semconv.ServerPort(port))
-		}
+	if t.PromptTokens != nil {
+		all = append(all, semconv.GenAIUsageInputTokens(*t.PromptTokens))
 	}
-	tokens := func(key attribute.Key, n *int) {
-		if n != nil {
-			all = append(all, key.Int(*n))
-		}
+	if t.CachedTokens != nil {
+		all = append(all, semconv.GenAIUsageCacheReadInputTokens(*t.CachedTokens))
 	}
-	tokens(semconv.GenAIUsageInputTokensKey, t.PromptTokens)
-	tokens(semconv.GenAIUsageCacheReadInputTokensKey, t.CachedTokens)
-	if t.TokenSource == "usage" {
-		tokens(semconv.GenAIUsageOutputTokensKey, t.OutputTokens)
+	if t.OutputTokens != nil && t.TokenSource == "usage" {
+		all = append(all, semconv.GenAIUsageOutputTokens(*t.OutputTokens))
 	}
-	seconds := func(key attribute.Key, s *float64) {
-		if s != nil {
-			all = append(all, key.Float64(*s))
-		}
+	if t.TTFT != nil {
+		all = append(all, semconv.GenAIResponseTimeToFirstChunk(*t.TTFT))
 	}
-	seconds(semconv.GenAIResponseTimeToFirstChunkKey, t.TTFT)
-	seconds("kvbooth.late", t.Late)
+	if t.Late != nil {
+		all = append(all, attribute.Float64("kvbooth.late", *t.Late))
+	}
 	return all
 }
 
