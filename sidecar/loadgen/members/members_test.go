@@ -166,7 +166,7 @@ func (b *booth) send(id string) *sending {
 		t.result <- b.fleet.Send(ctx, TargetOptions{URL: "http://x/v1", Model: "m"}, chat.Request{
 			ID: id, Messages: []chat.Message{{Role: "user", Text: "you"}}, Live: &t.live,
 			TraceParent: "of " + id,
-			OnChunk: func(n int) { t.tokens.Add(int64(n)) }, OnPrompt: func(ids []uint32) { t.prompt.Store(len(ids) == 2) },
+			OnChunk:     func(n int) { t.tokens.Add(int64(n)) }, OnPrompt: func(ids []uint32) { t.prompt.Store(len(ids) == 2) },
 		})
 	}()
 	wait.Eventually(b, "its first token", func() (any, bool) { n := t.tokens.Load(); return n, n == 2 })
