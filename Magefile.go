@@ -166,7 +166,7 @@ func processParts() []suite.Part {
 	}
 }
 
-// externalParts need programs of others: Dynamo, a control plane, Helm, Grafana, a browser, Python.
+// externalParts need programs of others: Dynamo, a control plane, Helm, Grafana, a browser, Python, a collector.
 func externalParts() []suite.Part {
 	return []suite.Part{
 		{
@@ -191,6 +191,10 @@ func externalParts() []suite.Part {
 			Name: "peers", Run: peers, Capability: "figures agree with other clients",
 			Checks: "the OpenAI client, AIPerf and GuideLLM against the simulated cluster; how late the load generator, " +
 				"AIPerf and GuideLLM start requests at a rate",
+		},
+		{
+			Name: "otlp", Run: verified("-run=^TestRealCollector$", "./sidecar/cmd/loadgen"), Capability: "OpenTelemetry",
+			Checks: "metrics and traces through a real collector",
 		},
 		{
 			Name: "engines", Run: onEngines, Capability: "trials on real engines",

@@ -39,6 +39,7 @@ import (
 	"kvbooth/sidecar/loadgen/stats/selfcheck"
 	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/sweep"
+	"kvbooth/sidecar/loadgen/telemetry"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim/whatif"
 )
@@ -59,9 +60,10 @@ type generator struct {
 	accepted *proof.Accepted // nil: no condition is relative to a result
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
-	question *question      // nil: the command line requests no sweep
-	members  *members.Fleet // nil: this process sends all turns
-	local    *local         // the members on this machine; nil: none
+	question *question           // nil: the command line requests no sweep
+	members  *members.Fleet      // nil: this process sends all turns
+	local    *local              // the members on this machine; nil: none
+	exporter *telemetry.Exporter // nil: the environment names no collector
 	viewed   atomic.Pointer[lane.View]
 	store    *store.Store
 	log      *slog.Logger
@@ -117,6 +119,9 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		return nil, err
 	}
 	texts, err := g.openCorpus(ctx, conf) // before the store: a start that fails at it makes no data directory
+	if err == nil {
+		g.exporter, err = telemetry.Open(ctx, log)
+	}
 	if err == nil {
 		g.store, err = openStore(ctx, conf, address, log)
 	}
@@ -176,6 +181,7 @@ func (s *side) open(ctx context.Context, other *config.Config, address string) (
 
 // close closes the parts of each lane, the members and the store, as far as they are open.
 func (g *generator) close() error {
+	g.exporter.Close()
 	closeSides(g.sides)
 	if g.members != nil {
 		g.members.Close()
@@ -545,6 +551,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, texts *corpu
 			return err
 		}
 	}
+	g.exporter.Start(registry)
 	return g.newServer(conf, catalog, twins, registry)
 }
 
@@ -626,6 +633,9 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 	}
 	if g.twins != nil {
 		l.Ended, l.SharedWorkers = g.twins.TurnEnded, g.twins.SharedWorkers
+	}
+	if g.exporter.Traces() {
+		g.exportTurns(s, &l)
 	}
 	s.lane = lane.New(ctx, catalog, l)
 	return nil

@@ -220,7 +220,8 @@ type Request struct {
 	OnChunk   func(n int) // called with the tokens of each content chunk, 1 if unknown; may be nil
 	// OnPrompt is called with the ids of the prompt's tokens before the first chunk, if the server reports them (see
 	// [ExtTokenIDs]); may be nil. The callee owns the ids.
-	OnPrompt func(ids []uint32)
+	OnPrompt    func(ids []uint32)
+	TraceParent string // the header of this name; empty sends none
 	// Texts is the budget of the answer's memory; nil sets no limit. The caller releases the [TextMemory] of a complete
 	// answer's Content.
 	Texts *TextBudget
@@ -318,6 +319,7 @@ func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body 
 	if !c.Recognized().NoRequestID {
 		setHeader(req, RequestIDHeader, s.req.ID)
 	}
+	setHeader(req, "Traceparent", s.req.TraceParent)
 	switch c.opts.Session.Kind {
 	case SessionHeader:
 		setHeader(req, c.opts.Session.Name, s.req.Conversation)

@@ -100,6 +100,8 @@ type Options struct {
 	// to the store. It is called concurrently, and must neither block nor keep the turn. nil disables
 	// the callback.
 	Ended func(*workload.Turn)
+	// TraceParent is the option of the same name in [workload.Options].
+	TraceParent func(requestID string) string
 	// SharedWorkers returns the names of workers that also serve another lane, so that the lanes
 	// affect each other. It is called with locks held, and must not block. nil: there are none.
 	SharedWorkers func() []string
@@ -591,6 +593,7 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 		Nonce: l.nonce, Sender: l.target, Corpus: texts, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
 		Turns: turns, Plan: l.opts.Plan, Exact: l.opts.Exact, ModelTokens: l.opts.Client.Recognized().ContextTokens,
 		Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
+		TraceParent: l.opts.TraceParent,
 	}, settings)}
 	l.run = r
 	l.wg.Go(func() {

@@ -143,7 +143,7 @@ func (f *Fleet) Send(ctx context.Context, to TargetOptions, req chat.Request) ch
 	data, err := json.Marshal(order{
 		By: f.id, ID: req.ID, Target: to, Conversation: req.Conversation, Token: req.Token, Instance: req.Instance,
 		MaxTokens: req.MaxTokens, Exact: req.Exact, Salt: req.Salt, Model: req.Model, WantsPrompt: req.OnPrompt != nil,
-		Messages: req.Messages,
+		Messages: req.Messages, TraceParent: req.TraceParent,
 	})
 	if most := f.conn.MaxPayload(); err == nil && int64(len(data)) > most {
 		err = fmt.Errorf("the turn has %d bytes, and the NATS server takes messages of %d: raise its max_payload", len(data),

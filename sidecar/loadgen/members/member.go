@@ -300,6 +300,7 @@ func (s *session) request(o *order, t *sent) chat.Request {
 	req := chat.Request{
 		ID: o.ID, Conversation: o.Conversation, Token: o.Token, Messages: o.Messages, MaxTokens: o.MaxTokens,
 		Exact: o.Exact, Salt: o.Salt, Model: o.Model, Instance: o.Instance, Live: &t.live,
+		TraceParent: o.TraceParent,
 		OnChunk: func(n int) {
 			if t.tokens.Add(int64(n)) == int64(n) {
 				s.report(report{Turns: []progress{t.progress(s, o.ID, false)}})

@@ -73,6 +73,7 @@ func (s served) Close()        {}
 
 // Do sends a first token, and the rest when the test ends the answer.
 func (s served) Do(ctx context.Context, r chat.Request) chat.Result {
+	assert.Equal(s.b, "of "+r.ID, r.TraceParent)
 	s.b.mu.Lock()
 	s.b.sent[r.ID]++
 	s.b.by[r.ID] = s.name
@@ -164,7 +165,8 @@ func (b *booth) send(id string) *sending {
 	go func() {
 		t.result <- b.fleet.Send(ctx, TargetOptions{URL: "http://x/v1", Model: "m"}, chat.Request{
 			ID: id, Messages: []chat.Message{{Role: "user", Text: "you"}}, Live: &t.live,
-			OnChunk: func(n int) { t.tokens.Add(int64(n)) }, OnPrompt: func(ids []uint32) { t.prompt.Store(len(ids) == 2) },
+			TraceParent: "of " + id,
+			OnChunk:     func(n int) { t.tokens.Add(int64(n)) }, OnPrompt: func(ids []uint32) { t.prompt.Store(len(ids) == 2) },
 		})
 	}()
 	wait.Eventually(b, "its first token", func() (any, bool) { n := t.tokens.Load(); return n, n == 2 })

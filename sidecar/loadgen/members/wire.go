@@ -38,6 +38,7 @@ type order struct {
 	Salt         uint64         `json:"salt,omitempty"`
 	Model        string         `json:"model,omitempty"`
 	WantsPrompt  bool           `json:"wants_prompt,omitempty"`
+	TraceParent  string         `json:"traceparent,omitempty"`
 	Messages     []chat.Message `json:"messages"`
 }
 

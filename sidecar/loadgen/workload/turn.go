@@ -26,6 +26,7 @@ type Draw struct {
 type Turn struct {
 	api.Turn            // what is stored and shown
 	Draw     Draw       `json:"draw"`             // of the conversation
+	Model    string     `json:"model,omitempty"`  // that the plan names; "": the client's
 	Chunks   int        `json:"chunks,omitempty"` // content chunks; 0: unknown, or none
 	ITL      []chat.Gap `json:"itl,omitempty"`    // inter-token latencies
 }

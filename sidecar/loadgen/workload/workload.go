@@ -47,6 +47,8 @@ type Options struct {
 	// ObserveRouting is called right before a turn is sent, and returns what observes its routing. It
 	// must not block. nil: the routing of no turn is observed.
 	ObserveRouting func(*LiveTurn) RoutingObserver
+	// TraceParent returns the header of this name for the request with an id. nil: requests have none.
+	TraceParent func(requestID string) string
 	// AnswerMemory limits the bytes of all answers in the conversations in progress; 0: no limit.
 	AnswerMemory int64
 	// Turns is the number of turns that are sent; 0: no limit. The run does not end by itself.
@@ -618,9 +620,13 @@ func (w *Workload) request(c *Conversation, t *LiveTurn) chat.Request {
 	if c.plan != nil {
 		turn := &c.plan.Turns[t.Number-1]
 		req.Model, req.Salt = c.plan.Model, c.salt
+		t.Model = req.Model
 		req.MaxTokens, req.Exact = cmp.Or(turn.MaxTokens, c.limit), turn.Exact
 	} else {
 		req.MaxTokens = c.draw.MaxTokens[t.Number-1]
+	}
+	if w.opts.TraceParent != nil {
+		req.TraceParent = w.opts.TraceParent(t.RequestID)
 	}
 	if w.opts.Instance != nil {
 		req.Instance = w.opts.Instance()
