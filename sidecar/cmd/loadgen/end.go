@@ -368,8 +368,8 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	return b.Run(whole, conditions, notes...), nil
 }
 
-// checkAccepted refuses an accepted result that a run at the present level and in the present mode cannot be compared
-// with. It returns nil if there is none.
+// checkAccepted refuses an accepted result that a run at the present level and in the present mode, as far as it is
+// known, cannot be compared with. It returns nil if there is none.
 func (g *generator) checkAccepted(a *proof.Accepted) error {
 	if a == nil {
 		return nil
@@ -378,6 +378,11 @@ func (g *generator) checkAccepted(a *proof.Accepted) error {
 	row := api.BaselineRow{
 		Level: status.State.Concurrency.Target, Arm: status.State.Arm, Mode: status.State.Mode,
 		Speculation: status.State.Speculation,
+	}
+	for _, r := range a.Result.Rows {
+		if row.Mode == api.ModeUnknown && r.Level == row.Level { // the router's metrics may show it once turns run
+			row.Arm, row.Mode, row.Speculation = r.Arm, r.Mode, r.Speculation
+		}
 	}
 	_, _, err := a.Changes(api.Baseline{
 		Name: "run", Kind: baseline.KindMeasured, Deployment: status.Target.Deployment, Workload: &status.State.Shape,
