@@ -98,17 +98,19 @@ func changesOf(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (all
 
 // Scatter returns how much a figure differs between runs of a series without a change of the server: one standard
 // deviation of a single run, of the figure's logarithm or in points of a share, around the means between the changes.
-// The degrees of freedom are 0 where it is not known.
+// Runs that failed do not count. The degrees of freedom are 0 where it is not known.
 func Scatter(list api.RunHistory, series *api.RunSeries, figure string) (deviation float64, freedom int) {
 	q := baseline.QuantityOf(figure)
 	if q == nil {
 		return 0, 0
 	}
-	rows := make([]*api.BaselineRow, len(series.Runs))
-	for i, id := range series.Runs {
-		rows[i] = rowOf(list, series, id)
+	var rows []*api.BaselineRow
+	for _, id := range series.Runs {
+		if row := rowOf(list, series, id); row != nil {
+			rows = append(rows, row)
+		}
 	}
-	_, values := known(q, series.Runs, rows)
+	_, values := known(q, make([]string, len(rows)), rows)
 	squares, start := 0., 0
 	for _, end := range append(Changes(values), len(values)) {
 		if part := values[start:end]; len(part) > 1 {
@@ -123,10 +125,10 @@ func Scatter(list api.RunHistory, series *api.RunSeries, figure string) (deviati
 	return math.Sqrt(squares / float64(freedom)), freedom
 }
 
-// rowOf returns the row of a run in a series.
+// rowOf returns the row of a run in a series; nil if the run failed.
 func rowOf(list api.RunHistory, series *api.RunSeries, id string) *api.BaselineRow {
 	for i := range list.Runs {
-		if list.Runs[i].ID != id {
+		if list.Runs[i].ID != id || list.Runs[i].Failed {
 			continue
 		}
 		for j := range list.Runs[i].Result.Rows {

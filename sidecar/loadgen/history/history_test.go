@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,6 +65,12 @@ func TestSeriesAndChanges(t *testing.T) {
 		assert.Equal(t, api.RunChange{Figure: "ttft_p95", Run: "night 12", Before: c.Before, After: c.After}, c)
 		assert.InDelta(t, 1.08, c.After/c.Before, .01)
 	}
-	_, freedom := Scatter(list, &list.Series[0], "kv_hit_ratio")
+	for i := range list.Runs {
+		list.Runs[i].Failed = i == 1
+	}
+	i := slices.IndexFunc(list.Series, func(s api.RunSeries) bool { return s.Level.Conversations() == 30 && len(s.Runs) > 1 })
+	_, freedom := Scatter(list, &list.Series[i], "ttft_p95")
+	assert.Equal(t, 17, freedom, "without the run that failed")
+	_, freedom = Scatter(list, &list.Series[0], "kv_hit_ratio")
 	assert.Zero(t, freedom, "not measured")
 }

@@ -150,6 +150,9 @@ var (
 	QuantityAchieved   = baseline.QuantityOf("achieved_share")
 )
 
+// QuantityMeanTTFT is compared between results of one system. It has no column in a report's tables.
+var QuantityMeanTTFT = baseline.QuantityOf("ttft_mean")
+
 // quantities lists all quantities, in the order of a report's tables.
 var quantities = slices.Concat(baseline.Latencies, []Quantity{
 	QuantityThroughput, QuantityRequests, QuantityHitRate, QuantityAchieved,
@@ -454,6 +457,9 @@ func (c *Comparison) pair(i, j int) Pair {
 		p.Withheld = modeUnknown
 	}
 	all := c.Quantities()
+	if c.oneSystem {
+		all = append(all, QuantityMeanTTFT)
+	}
 	for _, level := range a.Levels() {
 		if b.Row(level) == nil {
 			p.OnlyA = append(p.OnlyA, level)
