@@ -15,7 +15,6 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
-	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -365,18 +364,21 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	return b.Run(whole, conditions, notes...), nil
 }
 
-// checkAccepted refuses an accepted result that a run at the present level and in the present mode cannot be compared
-// with. It returns nil if there is none.
-func (g *generator) checkAccepted(a *proof.Accepted) error {
-	if a == nil {
-		return nil
+// takeAccepted reads what relative conditions compare with. It refuses a result that a run at the present level and in
+// the present mode cannot be compared with.
+func (g *generator) takeAccepted(ctx context.Context, conf *config.Config) error {
+	a, err := acceptedOf(ctx, conf)
+	if a == nil || err != nil {
+		return err
 	}
+	g.accepted = a
+	g.lane.DetectMode(ctx)
 	status := g.view.Status().Lanes[0]
 	row := api.BaselineRow{
 		Level: status.State.Concurrency.Target, Arm: status.State.Arm, Mode: status.State.Mode,
 		Speculation: status.State.Speculation,
 	}
-	_, _, err := a.Changes(api.Baseline{
+	_, _, err = a.Changes(api.Baseline{
 		Name: "run", Kind: baseline.KindMeasured, Deployment: status.Target.Deployment, Workload: &status.State.Shape,
 		Rows: []api.BaselineRow{row},
 	})

@@ -22,11 +22,12 @@ func TestRunAgainstAccepted(t *testing.T) {
 	server := startTarget(t)
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	code, stdout, stderr := brief(t, server.URL, "--requests=40", "--output="+file("first.json"))
+	code, _, stderr := brief(t, server.URL, "--requests=40", "--output="+file("first.json"))
 	require.Equal(t, success, code, stderr)
 	var first report.Run
 	require.NoError(t, json.Unmarshal([]byte(content(t, file("first.json"))), &first))
 
+	var stdout string
 	// nights writes three runs with these hit rates, and returns their names.
 	nights := func(hits ...float64) string {
 		var names []string
