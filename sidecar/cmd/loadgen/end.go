@@ -33,8 +33,8 @@ const lookEvery = 50 * time.Millisecond
 var (
 	errFailIf     = errors.New("the run failed: a --fail-if condition was met")
 	errNotCertain = errors.New("the run failed: a --fail-if condition is not certain, and --not-certain is fail")
-	errNotJudged  = errors.New("--gate: nothing could be compared: the two results have no common level, or a figure lacks " +
-		"its interval")
+	errNotJudged  = errors.New("--gate: nothing could be compared: the two results have no common level, or no " +
+		"figure has an interval")
 	errNothing = errors.New("nothing was measured: no turn completed or failed")
 	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load " +
 		"generator's own error could change the outcome")

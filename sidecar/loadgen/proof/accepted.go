@@ -69,7 +69,8 @@ type Change struct {
 // row, or if the two cannot be compared.
 func (a *Accepted) Changes(run api.Baseline) (map[Quantity]Change, []api.Difference, error) {
 	row := &run.Rows[0]
-	mode, name := row.InMode(), func(r *api.BaselineRow) string { return r.Level.InWords() + " under " + r.InMode().Text() }
+	mode := row.InMode()
+	name := func(r *api.BaselineRow) string { return r.Level.InWords() + " under " + r.InMode().Text() }
 	var has []string
 	for i := range a.Result.Rows {
 		has = append(has, name(&a.Result.Rows[i]))

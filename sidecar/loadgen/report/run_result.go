@@ -10,8 +10,8 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// AsBaseline returns the run as a result of one row, with a name. The error is an *[api.FieldError] for a run at several
-// levels or in several modes.
+// AsBaseline returns the run as a result of one row, with a name. The error is an *[api.FieldError] for a run at
+// several levels or in several modes.
 func (r *Run) AsBaseline(name string) (api.Baseline, error) {
 	mode := api.ModeState{Arm: r.Arm, Mode: r.Mode, Speculation: r.Speculation}
 	for _, s := range r.Steps {
