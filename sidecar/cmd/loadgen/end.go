@@ -15,7 +15,6 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
-	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -34,8 +33,8 @@ const lookEvery = 50 * time.Millisecond
 var (
 	errFailIf     = errors.New("the run failed: a --fail-if condition was met")
 	errNotCertain = errors.New("the run failed: a --fail-if condition is not certain, and --not-certain is fail")
-	errNotJudged  = errors.New("--gate: nothing could be compared: the two results have no common level, or a figure lacks " +
-		"its interval")
+	errNotJudged  = errors.New("--gate: nothing could be compared: the two results have no common level, or no " +
+		"figure has an interval")
 	errNothing = errors.New("nothing was measured: no turn completed or failed")
 	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load " +
 		"generator's own error could change the outcome")
@@ -368,12 +367,15 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	return b.Run(whole, conditions, notes...), nil
 }
 
-// checkAccepted refuses an accepted result that a run at the present level and in the present mode, as far as it is
-// known, cannot be compared with. It returns nil if there is none.
-func (g *generator) checkAccepted(a *proof.Accepted) error {
-	if a == nil {
-		return nil
+// takeAccepted reads what relative conditions compare with. It refuses a result that a run at the present level and in
+// the present mode, as far as it is known, cannot be compared with.
+func (g *generator) takeAccepted(ctx context.Context, conf *config.Config) error {
+	a, err := acceptedOf(ctx, conf)
+	if a == nil || err != nil {
+		return err
 	}
+	g.accepted = a
+	g.lane.DetectMode(ctx)
 	status := g.view.Status().Lanes[0]
 	row := api.BaselineRow{
 		Level: status.State.Concurrency.Target, Arm: status.State.Arm, Mode: status.State.Mode,
@@ -384,7 +386,7 @@ func (g *generator) checkAccepted(a *proof.Accepted) error {
 			row.Arm, row.Mode, row.Speculation = r.Arm, r.Mode, r.Speculation
 		}
 	}
-	_, _, err := a.Changes(api.Baseline{
+	_, _, err = a.Changes(api.Baseline{
 		Name: "run", Kind: baseline.KindMeasured, Deployment: status.Target.Deployment, Workload: &status.State.Shape,
 		Rows: []api.BaselineRow{row},
 	})

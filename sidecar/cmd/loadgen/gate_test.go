@@ -15,18 +15,19 @@ import (
 	"kvbooth/sidecar/loadgen/report"
 )
 
-// A run is compared with earlier ones, whose scatter decides how certain a change is. What cannot be compared is refused
-// at the start.
+// A run is compared with earlier ones, whose scatter decides how certain a change is. What cannot be compared is
+// refused at the start.
 func TestRunAgainstAccepted(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	code, stdout, stderr := brief(t, server.URL, "--requests=40", "--output="+file("first.json"))
+	code, _, stderr := brief(t, server.URL, "--requests=40", "--output="+file("first.json"))
 	require.Equal(t, success, code, stderr)
 	var first report.Run
 	require.NoError(t, json.Unmarshal([]byte(content(t, file("first.json"))), &first))
 
+	var stdout string
 	// nights writes three runs with these hit rates, and returns their names.
 	nights := func(hits ...float64) string {
 		var names []string
@@ -78,7 +79,10 @@ func TestRunAgainstAccepted(t *testing.T) {
 		{"", "against is required: fail_if has the relative condition kv_hit<-3%; give the result"},
 		{"--against=" + file("missing.json"), "against: "},
 		{"--against=" + file("junit.xml"), "against: " + file("junit.xml")},
-		{"--against=" + file("other.json"), "a result with 4 conversations under unknown, as this run has it; it has 5 conversations"},
+		{
+			"--against=" + file("other.json"),
+			"a result with 4 conversations under unknown, as this run has it; it has 5 conversations",
+		},
 	} {
 		args := append([]string{"--requests=40", "--fail-if=kv_hit<-3%"}, strings.Fields(row.args)...)
 		sent := server.turns.Load()

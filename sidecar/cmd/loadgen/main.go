@@ -166,10 +166,6 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	if err != nil {
 		return notStarted{err}
 	}
-	accepted, err := acceptedOf(ctx, conf)
-	if err != nil {
-		return notStarted{err}
-	}
 	// Measured data outlives ctx until the end of the run is reported.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -184,14 +180,12 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	starting()
 	log.Info("load generator started", "address", scheme(conf)+"://"+l.Addr().String(), "target", conf.Target.URL,
 		"open_files", files.limit, "most_conversations", files.conversations)
-	if conf.Start || conf.Ends() || accepted != nil {
-		g.lane.DetectMode(work)
-	}
-	if err := g.checkAccepted(accepted); err != nil {
+	if err := g.takeAccepted(work, conf); err != nil {
 		cancel()
 		return errors.Join(notStarted{err}, g.run(work, cancel, l))
 	}
 	if conf.Start || conf.Ends() {
+		g.lane.DetectMode(work)
 		_, err := g.lane.Start(work, "command line", api.StartRequest{})
 		switch {
 		case err != nil && conf.Ends():
@@ -201,7 +195,6 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 			log.Error("the workload could not be started", "error", err)
 		}
 	}
-	g.accepted = accepted
 	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
 }
 

@@ -19,7 +19,8 @@ type Accepted struct {
 	Runs   int // number of runs whose mean Result is; 0 stands for 1
 	// Between returns the scatter of a figure between runs of one system, by the name of its [Quantity]: the standard
 	// deviation, as a share of the figure, or of shares in points, and the number of runs it was estimated from. With
-	// fewer than two runs it is not used. nil: the scatter between runs is not known.
+	// fewer than two runs it is not used, and with fewer than [EnoughRuns] only where it is wider than the interval within
+	// a run. nil: the scatter between runs is not known.
 	Between func(figure string) (deviation float64, runs int)
 }
 
@@ -69,7 +70,8 @@ type Change struct {
 // row, or if the two cannot be compared.
 func (a *Accepted) Changes(run api.Baseline) (map[Quantity]Change, []api.Difference, error) {
 	row := &run.Rows[0]
-	mode, name := row.InMode(), func(r *api.BaselineRow) string { return r.Level.InWords() + " under " + r.InMode().Text() }
+	mode := row.InMode()
+	name := func(r *api.BaselineRow) string { return r.Level.InWords() + " under " + r.InMode().Text() }
 	var has []string
 	for i := range a.Result.Rows {
 		has = append(has, name(&a.Result.Rows[i]))
@@ -120,8 +122,12 @@ func (f *Figure) change(q Quantity, scatters bool) Change {
 	return c
 }
 
-// widened returns a copy of a result, the mean of a number of runs, with intervals that are no narrower than the
-// scatter between runs makes them, and which of them it made wider.
+// EnoughRuns is the number of runs whose scatter alone says how far a run may be off. It includes the scatter within a
+// run, of which the intervals from four batches are wide for their few degrees of freedom.
+const EnoughRuns = 6
+
+// widened returns a copy of a result, the mean of a number of runs, with the intervals that the scatter between runs
+// gives, and which of them that made wider. With few runs, it makes none narrower.
 func (a *Accepted) widened(b api.Baseline, runs int) (api.Baseline, map[Quantity]bool) {
 	b = baseline.WithIntervals(b)
 	b.Rows = slices.Clone(b.Rows)
@@ -147,10 +153,10 @@ func (a *Accepted) widened(b api.Baseline, runs int) (api.Baseline, map[Quantity
 				half *= *value
 			}
 			wide := [2]float64{*value - half, *value + half}
-			if *own != nil {
+			if *own != nil && of < EnoughRuns {
 				wide = [2]float64{min(wide[0], (**own)[0]), max(wide[1], (**own)[1])}
 			}
-			wider[q] = wider[q] || *own == nil || wide != **own
+			wider[q] = wider[q] || *own == nil || wide[1]-wide[0] > (**own)[1]-(**own)[0]
 			*own = &wide
 		}
 	}

@@ -16,7 +16,8 @@ func student(alpha, df float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1 - alpha/2)
 }
 
-// Simultaneous returns the factor by which a normal interval is wider if it is one of n that hold together (Bonferroni).
+// Simultaneous returns the factor by which a normal interval is wider if it is one of n that hold together
+// (Bonferroni).
 func Simultaneous(n int) float64 {
 	normal := distuv.UnitNormal
 	return normal.Quantile(1-alpha/2/float64(max(1, n))) / normal.Quantile(1-alpha/2)

@@ -62,8 +62,8 @@ func (q *measure) readRelative(c *Condition, value string) error {
 }
 
 // judgeRelative compares the run with what was accepted. The condition is met where the difference is certain, which is
-// where its interval excludes 0, and larger than the limit. It has passed where the interval excludes a difference beyond
-// the limit. Anything else is not certain.
+// where its interval excludes 0, and larger than the limit. It has passed where the interval excludes a difference
+// beyond the limit. Anything else is not certain.
 func (c Condition) judgeRelative(r *Run, q *measure) Result {
 	out := Result{Condition: c.Text, Against: r.against.Name, Value: q.value(r), Outcome: Unknown}
 	change, ok := r.changes[q.gated()]
@@ -73,7 +73,8 @@ func (c Condition) judgeRelative(r *Run, q *measure) Result {
 		}
 		return out
 	}
-	out.Before, out.Difference, out.Interval, out.Withheld = &change.Before, &change.Difference, change.Interval, change.Withheld
+	out.Before, out.Difference, out.Interval = &change.Before, &change.Difference, change.Interval
+	out.Withheld = change.Withheld
 	out.valueText = q.changeText(out.Value, &change)
 	if out.Withheld != "" {
 		return out
@@ -113,7 +114,8 @@ func (c *Result) need(seconds, limit, worse, low, high float64, scatters bool) {
 		c.needs = "the difference is just the limit: no time decides"
 	default:
 		c.SecondsNeeded = new(seconds * factor * factor)
-		c.needs = fmt.Sprintf("needs about %s of measurement in place of %s, on both sides", about(*c.SecondsNeeded), about(seconds))
+		c.needs = fmt.Sprintf("needs about %s of measurement in place of %s, on both sides", about(*c.SecondsNeeded),
+			about(seconds))
 	}
 }
 
@@ -166,7 +168,8 @@ func (r *Run) compare(a *proof.Accepted) {
 		r.changes, differences, err = a.Changes(b)
 		var unlike []string
 		for _, d := range differences {
-			unlike = append(unlike, fmt.Sprintf("%s %s here, %s there", strings.ReplaceAll(d.Field, "_", " "), d.Live, d.Baseline))
+			unlike = append(unlike, fmt.Sprintf("%s %s here, %s there", strings.ReplaceAll(d.Field, "_", " "), d.Live,
+				d.Baseline))
 		}
 		if len(unlike) > 0 {
 			r.Notes = append(r.Notes, "Differs from what it is held against: "+api.Printable(strings.Join(unlike, "; "))+".")
@@ -182,9 +185,9 @@ func (r *Run) Uncertain() bool {
 	return slices.ContainsFunc(r.Conditions, func(c Result) bool { return c.Outcome == NotCertain })
 }
 
-// Worse names each figure that is certainly worse in the second of two results, and the side that fails more turns. All
-// figures and levels together have an error of 5 %: each interval is widened as Bonferroni's correction widens that of a
-// normal distribution.
+// Worse names each figure that is certainly worse in the second of two results, and levels at which it fails more
+// turns. All figures and levels together have an error of 5 %: each interval is widened as Bonferroni's correction
+// widens that of a normal distribution.
 func (r *Results) Worse() (all []string) {
 	for _, f := range r.gateFigures() {
 		if f.worse {

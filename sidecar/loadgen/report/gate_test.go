@@ -92,28 +92,47 @@ func TestRelativeOutcomes(t *testing.T) {
 		want      Outcome
 		text      string
 	}{
-		"slower and certain": {values{ttft: .6, ttftHalf: .02}, "ttft_p95>+5%", 0, Failed,
-			"ttft_p95>+5%: FAILED, value is 600 ms, +20.0 % (95 %: +14.3 to +25.7) on 500 ms"},
-		"slower but not by the limit": {values{ttft: .51, ttftHalf: .001}, "ttft_p95>+7%", 0, Passed, ": passed, value is 510 ms"},
-		"slower, not certain": {values{ttft: .53, ttftHalf: .04}, "ttft_p95>+5%", 0, NotCertain,
+		"slower and certain": {
+			values{ttft: .6, ttftHalf: .02},
+			"ttft_p95>+5%", 0, Failed,
+			"ttft_p95>+5%: FAILED, value is 600 ms, +20.0 % (95 %: +14.3 to +25.7) on 500 ms",
+		},
+		"slower but not by the limit": {values{ttft: .51, ttftHalf: .001}, "ttft_p95>+7%", 0, Passed, ": passed, value"},
+		"slower, not certain": {
+			values{ttft: .53, ttftHalf: .04},
+			"ttft_p95>+5%", 0, NotCertain,
 			"not certain, value is 530 ms, +6.0 % (95 %: −2.9 to +14.9) on 500 ms; needs about 4 min of measurement in place " +
-				"of 2 min, on both sides"},
-		"equal, too wide to exclude the limit": {values{ttft: .5, ttftHalf: .02}, "ttft_p95>+2%", 0, NotCertain,
-			"needs about 16 min of measurement in place of 2 min"},
+				"of 2 min, on both sides",
+		},
+		"equal, too wide to exclude the limit": {
+			values{ttft: .5, ttftHalf: .02},
+			"ttft_p95>+2%", 0, NotCertain,
+			"needs about 16 min of measurement in place of 2 min",
+		},
 		"certainly worse, perhaps beyond": {values{ttft: .53, ttftHalf: .001}, "ttft_p95>+8%", 0, NotCertain, "+6.0 %"},
 		"sooner":                          {values{ttft: .4, ttftHalf: .02}, "ttft_p95>+0%", 0, Passed, "−20.0 %"},
-		"no interval":                     {values{ttft: .6, ttftHalf: -1}, "ttft_p95>+5%", 0, NotCertain, "too few independent turns"},
-		"runs scatter by 6 %": {values{ttft: .6, ttftHalf: .02}, "ttft_p95>+5%", .06, NotCertain,
-			"more accepted runs decide, not longer ones"},
+		"no interval":                     {values{ttft: .6, ttftHalf: -1}, "ttft_p95>+5%", 0, NotCertain, "too few"},
+		"runs scatter by 6 %": {
+			values{ttft: .6, ttftHalf: .02},
+			"ttft_p95>+5%", .06, NotCertain,
+			"more accepted runs decide, not longer ones",
+		},
+		"six runs scatter by 1 %": {values{ttft: .54, ttftHalf: .3}, "ttft_p95>+5%", -.01, Failed, "+8.0 %"},
 		"runs scatter by 3 %": {values{ttft: .6, ttftHalf: .02}, "ttft_p95>+5%", .03, Failed, "+20.0 %"},
-		"throughput": {values{ttft: .5, ttftHalf: .02, output: 900, outputHalf: 20}, "throughput<-3%", 0, Failed,
-			"throughput<-3%: FAILED, value is 900, −10.0 % (95 %: −12.8 to −7.2) on 1000"},
-		"more throughput": {values{ttft: .5, ttftHalf: .02, output: 1100, outputHalf: 20}, "throughput<-3%", 0, Passed, "+10.0 %"},
-		"hits, in points": {values{ttft: .5, ttftHalf: .02, hit: .56, hitHalf: .01}, "kv_hit<-3%", 0, Failed,
-			"−4.0 points (95 %: −5.4 to −2.6) on 60.0 %"},
-		"hits are fewer by less": {values{ttft: .5, ttftHalf: .02, hit: .59, hitHalf: .01}, "kv_hit<-3%", 0, Passed, "−1.0 points"},
-		"other openings":         {usual, "ttft_p95>+5%", -1, Unknown, "undecided, value is 500 ms (against: accepted.json is not"},
-		"other level":            {usual, "ttft_p95>+5%", -2, Unknown, "a result with 20 conversations under kv, as this run has it; it has 30"},
+		"throughput": {
+			values{ttft: .5, ttftHalf: .02, output: 900, outputHalf: 20},
+			"throughput<-3%", 0, Failed,
+			"throughput<-3%: FAILED, value is 900, −10.0 % (95 %: −12.8 to −7.2) on 1000",
+		},
+		"more throughput": {values{ttft: .5, output: 1100, outputHalf: 20}, "throughput<-3%", 0, Passed, "+10.0 %"},
+		"hits, in points": {
+			values{ttft: .5, ttftHalf: .02, hit: .56, hitHalf: .01},
+			"kv_hit<-3%", 0, Failed,
+			"−4.0 points (95 %: −5.4 to −2.6) on 60.0 %",
+		},
+		"hits are fewer by less": {values{ttft: .5, hit: .59, hitHalf: .01}, "kv_hit<-3%", 0, Passed, "−1.0 points"},
+		"other openings":         {usual, "ttft_p95>+5%", -1, Unknown, "value is 500 ms (against: accepted.json is not"},
+		"other level":            {usual, "ttft_p95>+5%", -2, Unknown, "under kv, as this run has it; it has 30"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, now := usual.accepted(t), row.now
@@ -128,6 +147,8 @@ func TestRelativeOutcomes(t *testing.T) {
 				a.Result.Workload.OpeningTokens = 99
 			case row.between == -2:
 				a.Result.Rows[0].Level = api.AtConversations(30)
+			case row.between < 0:
+				a.Between = func(string) (float64, int) { return -row.between, proof.EnoughRuns }
 			case row.between > 0:
 				a.Between = func(string) (float64, int) { return row.between, 5 }
 			}
@@ -223,9 +244,10 @@ func TestGateErrors(t *testing.T) {
 			n[c.judge(r).Outcome]++
 		}
 		failed := n[Failed] / pairs
-		t.Logf("%s, scatter %.0f %% within and %.0f %% between runs, %d accepted, limit %s %%: failed %.1f %%, passed %.1f %%, "+
-			"not certain %.1f %%; in one of two nights %.1f %%", row.name, 100*row.within, 100*row.between, row.accepted, row.limit,
-			100*failed, 100*n[Passed]/pairs, 100*n[NotCertain]/pairs, 100*(1-(1-failed)*(1-failed)))
+		t.Logf("%s, scatter %.0f %% within and %.0f %% between runs, %d accepted, limit %s %%: failed %.1f %%, "+
+			"passed %.1f %%, not certain %.1f %%; in one of two nights %.1f %%",
+			row.name, 100*row.within, 100*row.between, row.accepted, row.limit, 100*failed,
+			100*n[Passed]/pairs, 100*n[NotCertain]/pairs, 100*(1-(1-failed)*(1-failed)))
 		assert.LessOrEqual(t, failed, row.atMost, row)
 		assert.GreaterOrEqual(t, failed, row.atLeast, row)
 		assert.Zero(t, n[Unknown])

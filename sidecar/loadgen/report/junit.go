@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// The following are a JUnit report in the form of Maven Surefire, which Jenkins, GitLab and others read (junit-10.xsd of
-// Jenkins' xunit plugin).
+// The following are a JUnit report in the form of Maven Surefire, which Jenkins, GitLab and others read (junit-10.xsd
+// of Jenkins' xunit plugin).
 type (
 	junitSuites struct {
 		XMLName xml.Name `xml:"testsuites"`

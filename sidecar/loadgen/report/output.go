@@ -57,7 +57,8 @@ func (f Formats) Allowed() string {
 
 // Of returns the format of a file by the ending of its name. It returns false if f does not contain the format.
 func (f Formats) Of(path string) (api.ReportFormat, bool) {
-	if strings.HasSuffix(strings.ToLower(filepath.Base(path)), string(Series)) && (f == nil || slices.Contains(f, Series)) {
+	series := f == nil || slices.Contains(f, Series)
+	if series && strings.HasSuffix(strings.ToLower(filepath.Base(path)), string(Series)) {
 		return Series, true
 	}
 	format := api.ReportFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), "."))

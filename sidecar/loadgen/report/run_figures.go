@@ -146,7 +146,9 @@ func (r *Run) seriesRecords() [][]string {
 	for _, lane := range r.lanes() {
 		for i := range lane.Series {
 			p := &lane.Series[i]
-			fields := []string{lane.Data.Lane, digits(&p.From, -1), digits(&p.Seconds, -1), strconv.Itoa(p.OK), strconv.Itoa(p.Failed)}
+			fields := []string{
+				lane.Data.Lane, digits(&p.From, -1), digits(&p.Seconds, -1), strconv.Itoa(p.OK), strconv.Itoa(p.Failed),
+			}
 			for _, v := range []*float64{p.TTFTP50, p.TTFTP95, p.TPOTP50, p.TPOTP95, &p.OutputTokensPerSecond} {
 				fields = append(fields, digits(v, 6))
 			}

@@ -69,6 +69,7 @@ var samples = map[string]string{
 	"trace": "a.jsonl,b.jsonl", "trace_loop": "true", "trace_skip_invalid": "true", "trace_time_unit": "ms",
 	"name": "nightly", "label": "commit=3f2c1a0,night=12",
 	"fail_if": "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv", "caches": "kept",
+	"not_certain":     "fail",
 	"whatif.profiles": "/profiles", "shadow.enabled": "false", "shadow.token_ids": "false",
 	"members.fleet": "booth", "members.name": "one", "members.listen": "127.0.0.1:8089",
 	"members.nats.url": "tls://nats.example.com:4222", "members.nats.token_file": "token",

@@ -251,7 +251,8 @@ func isRecordedMode(s string) bool {
 
 // allowedOutput describes the files that the commands write.
 var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep and capacity, " +
-	report.ResultFormats.Allowed() + "; with compare also .xml" + "; with shadow, " + report.ShadowFormats.Allowed() + "; with trace, json, text, or " +
+	report.ResultFormats.Allowed() + "; with compare also .xml; with shadow, " +
+	report.ShadowFormats.Allowed() + "; with trace, json, text, or " +
 	report.TraceFormats.Allowed() + "; with record, " + report.RecordFormats.Allowed()
 
 func isOutput(s string) bool {

@@ -86,6 +86,9 @@ result: undecided, unfinished, cancelled, or nothing was measured.
 const besidesCompare = `
 It also takes --output for report files, --data-dir of a load generator with
 baselines (which may be running), and --slo-ttft and --slo-tpot.
+
+Exit codes: 0 success; 1 a report could not be written; 2 a result that cannot be read or
+compared; with --gate, 3 a figure of B is certainly worse, 4 nothing could be compared.
 `
 
 const besidesShadow = `

@@ -100,7 +100,10 @@ func TestBadSweeps(t *testing.T) {
 		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: leave it out with loadgen sweep, which exits " +
 			"with 4 if nothing was decided"},
 		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html"},
-		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html"},
+		{
+			"run --output=report.md",
+			"output: report.md is not allowed: a file whose name ends in .json, .csv, .html, .xml, .prom or .series.csv",
+		},
 		{"sweep --levels=60,0", "levels: 0 is not allowed: 1 to 100000"},
 		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once"},
 		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
