@@ -118,7 +118,7 @@ func exitCode(w io.Writer, err error) int {
 		return badInput
 	case err == errFailIf: //nolint:errorlint // with another error, the other one decides
 		return failed
-	case isUndecided(err), err == errNothing, err == errUnknown: //nolint:errorlint // as above
+	case isUndecided(err), err == errNothing, err == errWarmUp, err == errUnknown: //nolint:errorlint // as above
 		return unmeasured
 	}
 	return broken

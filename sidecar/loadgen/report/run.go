@@ -46,7 +46,10 @@ type Ended struct {
 	TokensPerChunk float64
 	// Opening returns the number of the text that opens a conversation; nil: not known.
 	Opening func(conversation string) int64
-	Restart bool // a mode change restarted the run; it began at the latest one
+	WarmUp  time.Duration // before Started; 0: there was none
+	// WarmUpTurns is the number of turns that were sent in it. No figure counts them.
+	WarmUpTurns int64
+	Restart     bool // a mode change restarted the run; it began at the latest one
 }
 
 // Run is the report of a run that has ended, and the JSON of --output. Times are seconds, ratios 0 to 1.
@@ -58,6 +61,9 @@ type Run struct {
 	Started   string  `json:"started"`   // RFC 3339
 	Ended     string  `json:"ended"`     // RFC 3339
 	Seconds   float64 `json:"seconds"`   // time of all figures except the baseline's
+	// WarmUpSeconds is the time before Started in which WarmUpTurns were sent, which no figure counts.
+	WarmUpSeconds float64 `json:"warmup_seconds,omitempty"`
+	WarmUpTurns   int64   `json:"warmup_turns,omitempty"`
 
 	Target      api.Target        `json:"target"`
 	Level       api.Level         `json:"concurrency"`
@@ -222,6 +228,8 @@ type Builder struct {
 	errors  map[api.ErrorClass]*ErrorClass
 	routing Routing
 	firsts  []stats.FirstTurn // of the conversations
+	// firstCached sums the cached tokens of those that ended well.
+	firstCached int64
 }
 
 // NewBuilder returns a Builder without turns.
@@ -230,8 +238,9 @@ func NewBuilder(run Ended) *Builder {
 	r := &Run{
 		Format: 1, Program: run.Program, Cause: run.Cause, Restarted: run.Restart,
 		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339),
-		Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
-		Target:  run.Status.Target, Level: state.Concurrency.Target,
+		Seconds:       max(0, run.Ended.Sub(run.Started).Seconds()),
+		WarmUpSeconds: run.WarmUp.Seconds(), WarmUpTurns: run.WarmUpTurns,
+		Target: run.Status.Target, Level: state.Concurrency.Target,
 		Arm: state.Arm, Mode: state.Mode, Speculation: state.Speculation,
 		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Limited: run.Limited,
 		Dropped:  state.Concurrency.Dropped,
@@ -263,6 +272,9 @@ func (b *Builder) Add(t *api.Turn) {
 	b.routing.add(t)
 	if t.Number == 1 && b.run.Opening != nil {
 		b.firsts = append(b.firsts, stats.NewFirstTurn(t, b.run.Opening(t.Conversation), b.run.Started))
+	}
+	if t.Number == 1 && t.Status == api.TurnOK && t.CachedTokens != nil {
+		b.firstCached += int64(*t.CachedTokens)
 	}
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {

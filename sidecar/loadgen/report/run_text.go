@@ -69,6 +69,9 @@ func (r *Run) summary() string {
 	if kind := notReal[r.Target.Kind]; kind != "" {
 		text = kind + " · " + text
 	}
+	if r.WarmUpSeconds > 0 {
+		text += fmt.Sprintf(" · warm-up of %s, %s, not counted", elapsed(r.WarmUpSeconds), plural(int(r.WarmUpTurns), "turn"))
+	}
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
 	}
@@ -194,6 +197,7 @@ func (r *Run) details() (s Section) {
 	s.add("Traffic", r.fidelityLines()...)
 	if r.Turns.OK > 0 {
 		s.add("Caches", r.cacheLine())
+		s.add("Cached tokens", r.cachedLines()...)
 		s.add("Tokens", r.tokenLine())
 		s.add("By turn", r.turnLines()...)
 		s.add("Unknown", r.unknownLines()...)

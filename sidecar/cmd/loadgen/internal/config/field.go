@@ -217,6 +217,9 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	if !ok {
 		g = given{value: fmt.Sprint(token.Value), from: "--" + f.flag.Name}
 	}
+	if !ok && g.value == "" && (f.name == "data_dir" || m.byName[f.name].flag != f.flag) { // such as an unset "$DIR"
+		return &badValue{api.Refuse(f.name, `""`, f.allowed()), g.from}
+	}
 	if err := f.give(target, g); err != nil {
 		return &badValue{err, g.from}
 	}

@@ -228,6 +228,14 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	explicit := explicitly(ctx)
+	for _, f := range l.fields {
+		if !explicit[f.flag.Value] {
+			delete(l.from, f.name) // a default has no source
+		}
+	}
+	if err := l.fitMaxConcurrency(commandOf(ctx), explicit, &c); err != nil {
+		return nil, err
+	}
 	c.ByHand = c.Mode.Driver == "manual" && !explicit[l.byName["mode.driver"].flag.Value]
 	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
 	c.Replay = l.grammar.Replay.File
@@ -241,6 +249,30 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// fitMaxConcurrency fits the slider's defaults to a lower max_concurrency, and for commands with levels of their own that
+// of concurrency. A run at a default above max_concurrency is refused.
+func (l *loader) fitMaxConcurrency(command Command, explicit map[*kong.Value]bool, c *Config) error {
+	given := func(name string) bool { return explicit[l.byName[name].flag.Value] }
+	if s := &c.Slider; s.Max > c.MaxConcurrency && !given("slider.max") {
+		s.Max = c.MaxConcurrency
+		if s.Min >= s.Max && !given("slider.min") {
+			s.Min = 1
+		}
+		if !given("slider.increment") {
+			s.Increment = max(1, min(s.Increment, s.Max-s.Min))
+		}
+	}
+	switch {
+	case c.Concurrency <= c.MaxConcurrency || given("concurrency"):
+	case command == Levels || command == Capacity:
+		c.Concurrency = c.MaxConcurrency
+	case !given("rate"):
+		return api.Refuse("max_concurrency", c.MaxConcurrency, fmt.Sprintf("at least concurrency (%d), or set "+
+			"concurrency, too", c.Concurrency))
+	}
+	return nil
 }
 
 // checkTraffic refuses settings that the level or the traffic ignores, unless a stronger source sets those.
