@@ -90,6 +90,7 @@ type model struct {
 	byFlag map[*kong.Value]field
 	own    map[Command]map[string]field // the flags of single commands
 	from   map[string]string            // the source of each value that is set, by the field's name
+	whole  bool                         // help was requested by "help", not by --help
 	topic  string                       // the requested topic of help; "": the most common settings
 }
 

@@ -36,7 +36,7 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	l.model = newModel(Config{}, stdout, kong.Exit(func(int) { l.helped = true }))
 	l.hook = l.addSources
 	if len(args) > 0 && args[0] == string(Help) {
-		args = append(l.takeTopic(args[1:]), "--help")
+		args, l.whole = append(l.takeTopic(args[1:]), "--help"), true
 	}
 	args, err := translate(args)
 	if err != nil {

@@ -1024,7 +1024,15 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, text, " corpus ", "a topic")
 	}
 	lists(t, help("help", usual), func(f field) bool { return f.flag.Tag.Has("basic") })
-	require.Contains(t, help("health", "-h"), "Usage: loadgen health")
+	for _, command := range newModel(Config{}, io.Discard).kong.Model.Children {
+		text := help(command.Name, "--help")
+		require.LessOrEqual(t, strings.Count(text, "\n"), 40, command.Name)
+		require.Regexp(t, `^Usage: loadgen .*\n\n(.*\n){0,5}  loadgen (`+command.Name+`|check)`, text)
+		for _, flag := range command.Flags {
+			require.Contains(t, text, "-"+flag.Name, "[no-]")
+			require.Contains(t, help("help", command.Name), "-"+flag.Name)
+		}
+	}
 	for _, topic := range topics {
 		lists(t, help("help", topicOf(&kong.Flag{Group: &topic})), func(f field) bool {
 			return topicOf(f.flag) == topicOf(&kong.Flag{Group: &topic})
