@@ -360,11 +360,11 @@ func TestClient(t *testing.T) {
 		slo, condition string
 	}{
 		"not known": {
-			0, "unknown", "its own timing error is unknown: the run was too short for the self-check",
+			0, "unknown", "the load generator's own timing error is unknown: the run was too short for the self-check",
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: FAILED, value is 669 ms",
 		},
 		"negligible": {
-			100 * time.Microsecond, "ok", "its own timing error is negligible: the load generator's own error is at most ",
+			100 * time.Microsecond, "ok", "the load generator's own timing error is negligible: at most ",
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: FAILED, value is 669 ms",
 		},
 		"noticeable": {
@@ -372,7 +372,7 @@ func TestClient(t *testing.T) {
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: undecided, value is 669 ms (up to 2",
 		},
 		"too large": {
-			80 * time.Millisecond, "bottleneck", "its own timing error is too large: TTFT cannot be judged: ",
+			80 * time.Millisecond, "bottleneck", "the load generator's own timing error is too large: TTFT cannot be judged: ",
 			"669 ms (SLO 600 ms undecided: up to 10", "ttft_p95>660ms: undecided, value is 669 ms (up to 10",
 		},
 	} {

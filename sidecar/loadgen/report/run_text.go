@@ -27,7 +27,7 @@ func (r *Run) Document() Document {
 			"of a span of its own.",
 	}
 	if r.Client.Verdict == "bottleneck" {
-		d.Sections[0].Warning = "Load generator: " + r.clientLine()
+		d.Sections[0].Warning = sentenceCase(r.clientLine())
 	}
 	if r.Twin != nil {
 		twin := r.Twin.sections()
@@ -309,11 +309,12 @@ func (r *Run) clientLine() string {
 	level := map[string]string{"ok": "negligible", "noticeable": "noticeable", "bottleneck": "too large"}[r.Client.Verdict]
 	switch {
 	case level == "":
-		return "its own timing error is unknown: the run was too short for the self-check"
+		return "the load generator's own timing error is unknown: the run was too short for the self-check"
 	case len(r.Client.Metrics) == 0:
-		return "its own timing error was not judged: nothing was measured"
+		return "the load generator's own timing error was not judged: nothing was measured"
 	}
-	return "its own timing error is " + level + ": " + r.Client.Reason
+	return "the load generator's own timing error is " + level + ": " +
+		strings.TrimPrefix(r.Client.Reason, "the load generator's own error is ")
 }
 
 // baselineLines compares the last step with the baseline.
