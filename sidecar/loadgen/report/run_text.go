@@ -109,13 +109,21 @@ func (r *Run) latencies() *Table {
 	if r.Turns.OK == 0 {
 		return nil
 	}
-	t := &Table{Head: []string{"ms", "p50", "95 % interval", "p95", "95 % interval", "p99", "n"}}
+	t := &Table{Head: []string{"ms", "mean", "min", "p50", "p90", "p95", "p99", "max", "95 % of p50", "95 % of p95", "n"}}
 	add := func(name string, q *api.Quantiles) {
 		if q.Estimated {
 			name += " (estimated)"
 		}
-		t.add(name, atLeast(q, "p50")+ms(q.P50), msInterval(q.P50Interval), atLeast(q, "p95")+ms(q.P95),
-			msInterval(q.P95Interval), atLeast(q, "p99")+ms(q.P99), strconv.Itoa(q.N))
+		cells := []string{name}
+		for _, figure := range []struct {
+			name  string
+			value *float64
+		}{
+			{"mean", q.Mean}, {"min", q.Min}, {"p50", q.P50}, {"p90", q.P90}, {"p95", q.P95}, {"p99", q.P99}, {"max", q.Max},
+		} {
+			cells = append(cells, atLeast(q, figure.name)+ms(figure.value))
+		}
+		t.add(append(cells, msInterval(q.P50Interval), msInterval(q.P95Interval), strconv.Itoa(q.N))...)
 	}
 	for _, f := range api.Times {
 		add(sentenceCase(f.Short()), f.Quantiles(&r.Metrics))

@@ -129,7 +129,7 @@ func (r *Report) Row() api.BaselineRow {
 		*f.Row(&row) = api.Percentiles{P50: q.P50, P95: q.P95}
 		*f.Intervals(row.Intervals) = intervals(q)
 		for _, figure := range []string{"p50", "p95", "mean"} {
-			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || q.Mean != nil) {
+			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || f.Key == "ttft") {
 				row.AtLeast = append(row.AtLeast, f.Key+"_"+figure)
 			}
 		}

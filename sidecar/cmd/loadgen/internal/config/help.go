@@ -162,7 +162,8 @@ Exit codes: 0 success; 1 the load generator was lost or the file could not be wr
 `
 
 const besidesReplay = `
-It also takes --listen, --token-file, --hosts, --public-page and the TLS settings of loadgen (loadgen help access).
+It also takes --listen, --token-file, --hosts, --public-page and the TLS settings of loadgen (loadgen
+help access).
 Grafana's core panels stay empty: they read Prometheus, which is not recorded.
 `
 
@@ -304,7 +305,7 @@ func ownLine(name, help string) string {
 	}
 	line := fmt.Sprintf("  %-*s%s", column-2, name+"  ", short)
 	if len(line) > screenWidth {
-		line = fmt.Sprintf("  %s\n%-*s%s", name, column, "", short)
+		line = fmt.Sprintf("  %s\n      %s", name, short)
 	}
 	if found := defaultText.FindStringSubmatch(help); found != nil && len(line)+len(found[1]) < screenWidth-12 {
 		line += " (default: " + found[1] + ")"
