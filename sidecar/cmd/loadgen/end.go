@@ -158,6 +158,9 @@ func (e *endOf) endWarmUp(now time.Time) {
 	}
 }
 
+// warmUp returns the length of the warm-up, 0 while it is not over.
+func (e *endOf) warmUp() time.Duration { return max(0, e.warm.Sub(e.begun)) }
+
 // allSent reports whether every lane has sent the number of turns of the run. On members, whose turns are not limited,
 // as many must have ended.
 func (e *endOf) allSent() bool {
@@ -355,13 +358,10 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 		Steps: steps, Before: l.before, Limited: l.limited, Opening: l.OpeningOf,
 		Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
 		Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
-		WarmUpTurns: l.warmUp,
-		Data:        report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
+		WarmUp: e.warmUp(), WarmUpTurns: l.warmUp,
+		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
 	}
 	var conditions []report.Condition
-	if !e.warm.IsZero() {
-		run.WarmUp = e.warm.Sub(e.begun)
-	}
 	if place == 0 {
 		run.Data.Files, conditions = e.outputs.Names(), e.conf.FailIf
 	}

@@ -41,7 +41,11 @@ func (c *cutValues) mark(q *api.Quantiles, all *measured) {
 		interval **[2]float64
 	}{
 		{0, "min", nil},
-		{.5, "p50", &q.P50Interval}, {.9, "p90", nil}, {.95, "p95", &q.P95Interval}, {.99, "p99", nil}, {1, "max", nil},
+		{.5, "p50", &q.P50Interval},
+		{.9, "p90", nil},
+		{.95, "p95", &q.P95Interval},
+		{.99, "p99", nil},
+		{1, "max", nil},
 	} {
 		if !depends(figure.p) {
 			continue

@@ -52,6 +52,7 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	if ctx.Command() == string(Version) {
 		return nil, Version, nil
 	}
+	l.forgetDefaults(ctx)
 	c, err := l.finish(ctx)
 	if err != nil {
 		return nil, "", l.sourced(err)
@@ -228,14 +229,6 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	explicit := explicitly(ctx)
-	for _, f := range l.fields {
-		if !explicit[f.flag.Value] {
-			delete(l.from, f.name) // a default has no source
-		}
-	}
-	if err := l.fitMaxConcurrency(commandOf(ctx), explicit, &c); err != nil {
-		return nil, err
-	}
 	c.ByHand = c.Mode.Driver == "manual" && !explicit[l.byName["mode.driver"].flag.Value]
 	c.LevelGiven = explicit[l.byName["concurrency"].flag.Value] || explicit[l.byName["rate"].flag.Value]
 	c.Replay = l.grammar.Replay.File
@@ -249,6 +242,16 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// forgetDefaults removes the flags as sources of values that no source sets.
+func (l *loader) forgetDefaults(ctx *kong.Context) {
+	explicit := explicitly(ctx)
+	for _, f := range l.fields {
+		if !explicit[f.flag.Value] {
+			delete(l.from, f.name)
+		}
+	}
 }
 
 // fitMaxConcurrency fits the slider's defaults to a lower max_concurrency, and for commands with levels of their own that
@@ -284,8 +287,8 @@ func (l *loader) checkTraffic(command Command, explicit map[*kong.Value]bool, c 
 		}
 		return 0
 	}
-	if !c.sends() {
-		return nil
+	if err := l.fitMaxConcurrency(command, explicit, c); err != nil || !c.sends() {
+		return err
 	}
 	number, rate := given("concurrency"), given("rate")
 	if err := l.checkLevel(command, c, number, rate); err != nil {
