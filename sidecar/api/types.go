@@ -483,7 +483,10 @@ type Quantiles struct {
 	P50          *float64    `json:"p50,omitempty"`
 	P95          *float64    `json:"p95,omitempty"`
 	P99          *float64    `json:"p99,omitempty"`
-	Mean         *float64    `json:"mean,omitempty"` // only of TTFT
+	Mean         *float64    `json:"mean,omitempty"` // of TTFT, and in the report of a run
+	Min          *float64    `json:"min,omitempty"`  // as p90 and max only in the report of a run; of ITL within 0.4 %
+	P90          *float64    `json:"p90,omitempty"`
+	Max          *float64    `json:"max,omitempty"`
 	N            int         `json:"n"`
 	P50Interval  *[2]float64 `json:"p50_interval,omitempty"`
 	P95Interval  *[2]float64 `json:"p95_interval,omitempty"`
@@ -493,7 +496,7 @@ type Quantiles struct {
 	Unknown   int  `json:"unknown,omitempty"` // turns that ended well without a known value
 	// turns that were cut at the end of the run, which count as at least as long as they took until then
 	Cut     int      `json:"cut,omitempty"`
-	AtLeast []string `json:"at_least,omitempty"` // the figures that depend on turns that were cut: p50, p95, p99, mean
+	AtLeast []string `json:"at_least,omitempty"` // the figures that depend on turns that were cut: min, p50, p90, p95, p99, max, mean
 	// largest own error of the load generator, which the interval includes; absent: not known
 	P50Error  *float64 `json:"p50_error,omitempty"`
 	P95Error  *float64 `json:"p95_error,omitempty"`

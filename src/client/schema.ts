@@ -1969,19 +1969,22 @@ export interface components {
         };
         /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, for the number of independent values. They are absent if that number is too small. */
         Quantiles: {
-            /** @description the figures that depend on turns that were cut: p50, p95, p99, mean */
+            /** @description the figures that depend on turns that were cut: min, p50, p90, p95, p99, max, mean */
             at_least?: string[];
             /** @description turns that were cut at the end of the run, which count as at least as long as they took until then */
             cut?: number;
             /** @description ITL is estimated, because chunks did not report their token counts */
             estimated?: boolean;
-            /** @description only of TTFT */
+            max?: number;
+            /** @description of TTFT, and in the report of a run */
             mean?: number;
             mean_error?: number;
             mean_interval?: [
                 number,
                 number
             ];
+            /** @description as p90 and max only in the report of a run; of ITL within 0.4 % */
+            min?: number;
             n: number;
             p50?: number;
             /** @description largest own error of the load generator, which the interval includes; absent: not known */
@@ -1990,6 +1993,7 @@ export interface components {
                 number,
                 number
             ];
+            p90?: number;
             p95?: number;
             p95_error?: number;
             p95_interval?: [

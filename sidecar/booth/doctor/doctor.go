@@ -43,6 +43,7 @@ const (
 // Options configure an examination. An empty URL is taken from the load generator's configuration.
 type Options struct {
 	LoadgenURL    string
+	TargetAlone   bool   // examine TargetURL alone where no load generator responds
 	Token         string // the load generator's token; "" for none
 	TargetURL     string // with or without /v1
 	TargetKey     string // API key for the target of lane main; "" for none

@@ -288,7 +288,7 @@ func TestOneProblemAtATime(t *testing.T) {
 			{"store", bad, "its database /data/kvbooth.db fails: disk full", "free space", func(w *world) {
 				w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"}
 			}},
-			{"bottleneck", warn, "its own error is too large: lag 40 ms", "more CPU", func(w *world) {
+			{"bottleneck", warn, "the load generator's own timing error is too large: lag 40 ms", "more CPU", func(w *world) {
 				w.status.Client = api.ClientHealth{Verdict: api.VerdictBottleneck, Reason: "lag 40 ms"}
 			}},
 			{"no verdict", skip, "its own error: not known yet", "try again", func(w *world) {
@@ -474,6 +474,34 @@ func TestTargetWithPathAndQuery(t *testing.T) {
 		report := text(examine(t, w))
 		assert.Contains(t, report, at+" serves "+model, name)
 		assert.True(t, completed, report)
+	}
+}
+
+// An OpenAI-compatible server without a load generator has no problem, whether it is a Dynamo or not, until it fails.
+func TestTargetAlone(t *testing.T) {
+	nothing := httptest.NewServer(nil)
+	nothing.Close()
+	for name, row := range map[string]struct {
+		change func(*world)
+		finds  string
+	}{
+		"plain":       {func(w *world) { w.plain, w.metrics, w.pages["/health"] = true, false, page{body: "ok"} }, ""},
+		"a Dynamo":    {func(*world) {}, ""},
+		"round-robin": {func(w *world) { w.hits, w.metrics = nil, false }, ""},
+		"no model":    {func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[]}`} }, "Target: problem: no worker"},
+	} {
+		w := newWorld()
+		row.change(w)
+		server := httptest.NewServer(w)
+		r, err := doctor.Examine(t.Context(), doctor.Options{
+			LoadgenURL: nothing.URL, TargetAlone: true, TargetURL: server.URL,
+		})
+		server.Close()
+		require.NoError(t, err)
+		assert.Contains(t, text(r), "Load generator: not checked: no load generator responds at "+nothing.URL, name)
+		assert.Contains(t, text(r), "Grafana: not checked", name)
+		assert.Contains(t, text(r), row.finds, name)
+		assert.Equal(t, row.finds != "", r.Problems > 0, "%s: %s", name, text(r))
 	}
 }
 

@@ -22,6 +22,10 @@ func (e *exam) grafana(ctx context.Context, all *findings) {
 	base := strings.TrimRight(e.GrafanaURL, "/")
 	guessed := base == ""
 	if guessed {
+		if e.TargetAlone && e.status == nil { // another program may listen at the default
+			all.skip("Grafana: not checked without a load generator", "set --grafana-url")
+			return
+		}
 		if !isLoopback(e.LoadgenURL) {
 			all.skip("Grafana: its URL is unknown", "set --grafana-url")
 			return

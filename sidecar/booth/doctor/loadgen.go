@@ -17,6 +17,10 @@ const useToken = "use the load generator's token (LOADGEN_TOKEN, token_file, or 
 // loadgen examines the load generator and stores its status and snapshot for the other parts.
 func (e *exam) loadgen(ctx context.Context, all *findings) {
 	health, err := e.get(ctx, e.at("healthz"), "")
+	if e.TargetAlone && (err != nil || health.code != http.StatusOK) {
+		all.skip("no load generator responds at "+e.LoadgenURL, "start it, or set --loadgen-url, to check it, too")
+		return
+	}
 	if err != nil {
 		all.problem(fmt.Sprintf("%s is unreachable: %v", e.LoadgenURL, err),
 			"start the load generator, or set --loadgen-url; in Kubernetes: kubectl port-forward to its service")
@@ -156,7 +160,7 @@ func (e *exam) checkStatus(ctx context.Context, all *findings, client *api.Clien
 	case api.VerdictNoticeable:
 		all.ok("its own error is noticeable: " + s.Client.Reason)
 	case api.VerdictBottleneck:
-		all.warn("its own error is too large: "+s.Client.Reason,
+		all.warn("the load generator's own timing error is too large: "+s.Client.Reason,
 			"give it more CPU, or its own machine; until then these metrics are not rated")
 	default:
 		all.skip("its own error: not known yet", "try again in a minute")

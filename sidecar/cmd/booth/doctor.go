@@ -23,7 +23,7 @@ var errUnwell = errors.New("not ready for an event; see the fix below each probl
 
 // doctorCmd is `booth doctor`.
 type doctorCmd struct {
-	LoadgenURL    string `name:"loadgen-url" default:"http://127.0.0.1:8088" placeholder:"URL" help:"URL of the load generator."`
+	LoadgenURL    string `name:"loadgen-url" placeholder:"URL" help:"URL of the load generator. Default: http://127.0.0.1:8088, where none needs to run if --target-url is set."`
 	TokenFile     string `placeholder:"FILE" help:"File with the load generator's token. Default: KVBOOTH_TOKEN, if set."`
 	TargetURL     string `name:"target-url" placeholder:"URL" help:"URL of lane main's target. Default: the one the load generator uses. Set LOADGEN_TARGET_API_KEY if it needs a key."`
 	PrometheusURL string `name:"prometheus-url" placeholder:"URL" help:"URL of Prometheus. Default: the one the load generator uses."`
@@ -59,7 +59,8 @@ func (c *doctorCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error 
 		token = strings.TrimSpace(string(text))
 	}
 	o := doctor.Options{
-		LoadgenURL: c.LoadgenURL, Token: token, TargetURL: c.TargetURL,
+		LoadgenURL: cmp.Or(c.LoadgenURL, "http://127.0.0.1:8088"), TargetAlone: c.LoadgenURL == "" && c.TargetURL != "",
+		Token: token, TargetURL: c.TargetURL,
 		TargetKey: os.Getenv("LOADGEN_TARGET_API_KEY"), TwinKey: os.Getenv("LOADGEN_TWIN_TARGET_API_KEY"),
 		PrometheusURL: c.PrometheusURL, GrafanaURL: c.GrafanaURL, GrafanaToken: os.Getenv("GRAFANA_TOKEN"),
 		Version: api.ProgramVersion(), Router: c.Router, Kubernetes: c.Kubernetes, Kubeconfig: c.Kubeconfig,

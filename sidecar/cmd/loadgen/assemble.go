@@ -624,7 +624,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
 		RampedStart: !s.conf.Ends() && g.plan == nil,
 		Plan:        g.plan, Exact: true,
-		Turns: int64(s.conf.Requests),
+		Turns: int64(s.conf.Requests), WarmsUp: s.conf.Warmup > 0,
 		Steps: s.conf.Rate.Steps(), StepDuration: s.conf.Rate.Each,
 		FreshTexts: s.conf.Caches != "kept" && s.conf.Ends(),
 	}

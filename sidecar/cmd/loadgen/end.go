@@ -36,6 +36,7 @@ var (
 	errNotJudged  = errors.New("--gate: nothing could be compared: the two results have no common level, or no " +
 		"figure has an interval")
 	errNothing = errors.New("nothing was measured: no turn completed or failed")
+	errWarmUp  = errors.New("nothing was measured: the run ended during its warm-up (--warmup)")
 	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load " +
 		"generator's own error could change the outcome")
 )
@@ -48,7 +49,8 @@ type endOf struct {
 	over    func() // called when the run is to end, before anything is stopped
 
 	begun    time.Time // the workload, first
-	started  time.Time // last; a change of mode starts it again
+	warm     time.Time // the end of the warm-up, or begun without one; zero: it is not over
+	started  time.Time // last; a change of mode and the end of the warm-up start it again
 	restarts int
 	client   report.Client
 	lags     stats.Lag // at the last start
@@ -63,6 +65,7 @@ type laneEnd struct {
 	cluster report.Cluster
 	before  *api.Comparison // of the last run
 	limited *lane.Limited
+	warmUp  int64 // number of turns sent in the warm-up
 
 	failures onlyFailures
 }
@@ -126,10 +129,11 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 			}
 			state := e.lane.State()
 			e.notice(state)
+			e.endWarmUp(now)
 			switch {
-			case e.conf.Duration > 0 && !e.begun.IsZero() && now.Sub(e.begun) >= e.conf.Duration:
+			case e.conf.Duration > 0 && !e.warm.IsZero() && now.Sub(e.warm) >= e.conf.Duration:
 				return report.ByDuration
-			case e.conf.Requests > 0 && e.allSent():
+			case e.conf.Requests > 0 && !e.warm.IsZero() && e.allSent():
 				return report.ByRequests
 			case e.aborted(now):
 				return report.ByFailure
@@ -142,12 +146,32 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 	}
 }
 
+// endWarmUp makes the figures begin anew once the time of the warm-up is over.
+func (e *endOf) endWarmUp(now time.Time) {
+	if !e.warm.IsZero() || e.begun.IsZero() || now.Sub(e.begun) < e.conf.Warmup {
+		return
+	}
+	state, err := e.lane.EndWarmUp("command line")
+	if err != nil { // the mode changes, or the workload has stopped
+		return
+	}
+	e.notice(state)
+	e.warm, e.restarts = *state.Started, 0
+	for i := range e.lanes {
+		e.lanes[i].warmUp, _ = e.lanes[i].Sent()
+	}
+}
+
+// warmUp returns the length of the warm-up, 0 while it is not over.
+func (e *endOf) warmUp() time.Duration { return max(0, e.warm.Sub(e.begun)) }
+
 // allSent reports whether every lane has sent the number of turns of the run. On members, whose turns are not limited,
 // as many must have ended.
 func (e *endOf) allSent() bool {
 	return !slices.ContainsFunc(e.lanes, func(l laneEnd) bool {
 		ok, failed := l.Finished()
-		return max(l.Sent(), ok+failed) < int64(e.conf.Requests)
+		_, sent := l.Sent()
+		return max(sent, ok+failed) < int64(e.conf.Requests)
 	})
 }
 
@@ -187,6 +211,9 @@ func (e *endOf) notice(s api.State) {
 	}
 	if e.begun.IsZero() {
 		e.begun = *s.Started
+		if e.conf.Warmup == 0 {
+			e.warm = e.begun
+		}
 	} else {
 		e.restarts++
 	}
@@ -197,7 +224,7 @@ func (e *endOf) notice(s api.State) {
 }
 
 // end stops the workload and returns the report of its last run, which it also writes into the files. The report is nil
-// where there was no run.
+// where there was no run, or nothing after its warm-up.
 func (e *endOf) end(ctx context.Context, cause report.Cause) (*report.Run, error) {
 	status := e.view.Status()
 	state := status.Lanes[0].State
@@ -224,6 +251,9 @@ func (e *endOf) end(ctx context.Context, cause report.Cause) (*report.Run, error
 	}
 	if err := e.lane.Finish(ctx, "command line", grace, stopWithin); err != nil {
 		e.log.Warn("some turns were still in flight when the run was summarized", "error", err)
+	}
+	if e.warm.IsZero() && cause != report.ByFailure {
+		return nil, nil
 	}
 	e.ended = time.Now()
 	e.readOnceMore(ctx, e.ended)
@@ -277,6 +307,9 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, erro
 	if e.restarts > 0 {
 		notes = append(notes, "The workload was restarted during the run, for example by a mode change: the figures "+
 			"cover the time since then.")
+	}
+	if e.warm.IsZero() {
+		notes = append(notes, "The run was aborted during its warm-up, which these figures cover.")
 	}
 	var reports [2]*report.Run
 	from := map[string]int64{}
@@ -332,6 +365,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 		Steps: steps, Before: l.before, Limited: l.limited, Opening: l.OpeningOf,
 		Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
 		Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
+		WarmUp: e.warmUp(), WarmUpTurns: l.warmUp,
 		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
 	}
 	var conditions []report.Condition
@@ -404,6 +438,8 @@ func (e *endOf) verdict(r *report.Run) error {
 	switch {
 	case !e.bounded():
 		return nil
+	case r == nil && !e.begun.IsZero():
+		return errWarmUp
 	case r == nil || !r.Measured():
 		return errNothing
 	case r.Failed():

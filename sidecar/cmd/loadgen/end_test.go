@@ -183,6 +183,56 @@ func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 		.01**r.RequestsPerSecond.Value)
 }
 
+// No figure of a run counts the turns of its warm-up, also those that end after it. Duration and requests begin after it.
+func TestWarmUpIsLeftOut(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	server.slow.Store(int64(300 * time.Millisecond)) // so that turns are in flight at the end of the warm-up
+	dir := t.TempDir()
+	document, table := filepath.Join(dir, "run.json"), filepath.Join(dir, "run.csv")
+	code, stdout, stderr := brief(t, server.URL, "--warmup=700ms", "--requests=40", "--output="+document, "--output="+table)
+	require.Equal(t, success, code, stderr)
+	var r report.Run
+	require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))
+	assert.Equal(t, 40, r.Turns.OK)
+	assert.Equal(t, 40, r.Metrics.TTFT.N)
+	assert.Positive(t, r.WarmUpTurns)
+	assert.Equal(t, server.turns.Load(), 40+r.WarmUpTurns)
+	assert.InDelta(t, .7, r.WarmUpSeconds, .5)
+	assert.Len(t, r.Steps, 1)
+	assert.False(t, r.Restarted)
+	assert.Empty(t, r.Notes)
+	assert.Regexp(t, ` · warm-up of [\d.]+m?s, \d+ turns, not counted`, stdout)
+	rows, err := csv.NewReader(strings.NewReader(content(t, table))).ReadAll()
+	require.NoError(t, err)
+	recomputes(t, rows, &r)
+
+	code, stdout, stderr = brief(t, server.URL, "--warmup=300ms", "--duration=600ms", "--output="+document)
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "ended by --duration")
+	require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))
+	assert.GreaterOrEqual(t, r.Seconds, .6)
+}
+
+// A run that ends during its warm-up has measured nothing, except that its target fails.
+func TestEndDuringTheWarmUp(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	p := start(t, server.URL, "--duration=1h", "--warmup=1h")
+	p.eventually("turns have ended", p.serves(5))
+	_, err := p.client.Stop(t.Context(), "", api.StopRequest{})
+	require.NoError(t, err)
+	assert.Equal(t, unmeasured, p.code(), &p.log)
+	assert.Contains(t, p.log.String(), "the run ended during its warm-up (--warmup)")
+	assert.Empty(t, p.out.String())
+
+	server.breaks(refuse(http.StatusServiceUnavailable, "no workers"))
+	code, stdout, stderr := brief(t, server.URL, "--duration=1h", "--warmup=1h", "--abort-after=300ms")
+	assert.Equal(t, broken, code, stderr)
+	assert.Contains(t, stderr, "most failed as http_5xx: ")
+	assert.Contains(t, stdout, "aborted during its warm-up, which these figures cover")
+}
+
 // A run with a twin leaves a summary, a document and a table of both lanes.
 func TestRequestsOfTwoLanes(t *testing.T) {
 	t.Parallel()

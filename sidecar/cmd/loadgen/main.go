@@ -120,7 +120,8 @@ func exitCode(w io.Writer, err error) int {
 		return badInput
 	case err == errFailIf, err == errNotCertain, isWorsened(err): //nolint:errorlint // another error decides
 		return failed
-	case isUndecided(err), err == errNothing, err == errUnknown, err == errNotJudged: //nolint:errorlint // as above
+	case isUndecided(err), err == errNothing, err == errWarmUp, err == errUnknown, //nolint:errorlint // as above
+		err == errNotJudged: //nolint:errorlint // as above
 		return unmeasured
 	}
 	return broken

@@ -64,7 +64,7 @@ func progressLine(v api.Sweep, s api.Snapshot) string {
 		parts = append(parts, "target: "+s.Lanes[0].Target.Problem)
 	}
 	if s.Client.Verdict == api.VerdictBottleneck {
-		parts = append(parts, "CLIENT ERROR TOO LARGE")
+		parts = append(parts, "LOAD GENERATOR'S OWN TIMING ERROR TOO LARGE")
 	}
 	return strings.Join(parts, " · ")
 }

@@ -41,7 +41,7 @@ func describe(s api.Snapshot) string {
 		parts = append(parts, l.Name+": "+strings.Join(laneParts(l), " · "))
 	}
 	if s.Client.Verdict == api.VerdictBottleneck {
-		parts = append(parts, "CLIENT ERROR TOO LARGE")
+		parts = append(parts, "LOAD GENERATOR'S OWN TIMING ERROR TOO LARGE")
 	}
 	return strings.Join(parts, " · ")
 }

@@ -89,7 +89,7 @@ func (l *Lane) Limited() *Limited {
 	}
 	most := Limited{Share: limitedFrom}
 	for limitedBy, waited := range l.run.workload.Pace().Waited {
-		if share := waited.Seconds() / time.Since(*l.started).Seconds(); share > most.Share {
+		if share := (waited - l.run.warmUp.Waited[limitedBy]).Seconds() / time.Since(*l.started).Seconds(); share > most.Share {
 			most = Limited{limitedBy, l.limiterText(limitedBy), min(1, share)}
 		}
 	}
@@ -179,12 +179,12 @@ func (l *Lane) settleHeld(now time.Time) {
 	l.notify()
 }
 
-// dropped returns the number of turns that the run under way has dropped. The lock is held.
+// dropped returns the number of turns that the run under way has dropped after its warm-up. The lock is held.
 func (l *Lane) dropped() int64 {
 	if l.run == nil {
 		return 0
 	}
-	return l.run.workload.Pace().Dropped
+	return l.run.workload.Pace().Dropped - l.run.warmUp.Dropped
 }
 
 // limiterText describes a limiter. The lock is held.

@@ -85,8 +85,10 @@ type Options struct {
 	FreshTexts bool
 	// Exact is the option of the same name in [workload.Options].
 	Exact bool
-	// Turns is the number of turns that a run sends, except those of spans; 0: no limit.
-	Turns int64
+	// Turns is the number of turns that a run sends, except those of spans; 0: no limit. With WarmsUp, they are those
+	// after [Lane.EndWarmUp].
+	Turns   int64
+	WarmsUp bool
 	// Plan is the traffic of each run in place of conversations about the corpus; nil: there is none.
 	Plan *workload.Plan
 	// Steps are levels that a run that is started at the first of them has one after another, for StepDuration each. The
@@ -152,6 +154,7 @@ type Lane struct {
 	opened     int64 // number of conversations of earlier runs
 	holds      holdDetector
 	started    *time.Time
+	warming    bool           // EndWarmUp has yet to be called
 	lease      *Lease         // nil: the lane is not taken
 	nextCorpus *corpus.Corpus // a corpus that was set while the lane was taken
 	lastRow    time.Time      // time at which a row of the baseline "this target" was last due
@@ -170,7 +173,8 @@ type run struct {
 	workload  *workload.Workload
 	observer  *observer
 	cancel    context.CancelFunc
-	cancelled bool // an immediate stop has begun
+	cancelled bool          // an immediate stop has begun
+	warmUp    workload.Pace // at the end of the warm-up; zero: there was none
 	ended     chan struct{}
 }
 
@@ -195,7 +199,7 @@ func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 		runID: strconv.FormatInt(now.UnixMilli(), 36),
 		jobs:  make(chan func(context.Context), 64), ended: make(chan struct{}),
 	}
-	l.lanes, l.modeFrom = []*Lane{l}, l.sourceOf(opts.Mode)
+	l.lanes, l.modeFrom, l.warming = []*Lane{l}, l.sourceOf(opts.Mode), opts.WarmsUp
 	l.target = newTarget(opts.Client, l.notify)
 	l.failures.log, l.failures.lane = l.process.Log, opts.Name
 	l.steps.lane, l.steps.now.ID = opts.Name, opts.LastStep
@@ -418,6 +422,27 @@ func (l *Lane) beginAnew(actor, reason string, before func(*Lane)) (api.State, e
 	})
 }
 
+// EndWarmUp makes the run under way begin now on all joined lanes, as after a start: the turns that were sent before are
+// in none of its figures. The conversations go on. It returns an [api.ErrConflict] unless the workload runs.
+func (l *Lane) EndWarmUp(actor string) (api.State, error) {
+	return l.changeAll(func(l *Lane) (func(), error) {
+		if l.phase != api.PhaseRunning || l.lease != nil {
+			return nil, fmt.Errorf("%w: the workload does not run", api.ErrConflict)
+		}
+		return func() {
+			l.inNewStep(leadAnew, func() {
+				l.headlines.forget()
+				l.record.Reset(time.Now())
+				l.record.DoubtCached(l.doubt.text() != "")
+			})
+			l.started, l.warming = new(l.steps.current().Started), false
+			l.run.warmUp = l.run.workload.Pace()
+			l.run.workload.LimitTurns(l.opts.Turns)
+			l.event(api.EventStep, actor, fmt.Sprintf("step %d: the warm-up has ended", l.steps.current().ID))
+		}, nil
+	})
+}
+
 // next returns the settings after a change. The lock is held.
 func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	if p.Openings != nil && *p.Openings == l.settings.Openings.Of(l.corpus) {
@@ -585,7 +610,7 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	}}
 	o.observe(span)
 	turns := l.opts.Turns
-	if l.lease != nil {
+	if l.lease != nil || l.warming {
 		turns = 0
 	}
 	r := &run{observer: o, cancel: cancel, ended: make(chan struct{}), workload: workload.New(workload.Options{

@@ -280,12 +280,15 @@ func (l *Lane) Finished() (ok, failed int64) {
 	return t.OK, t.Errors
 }
 
-// Sent returns the number of turns that the run under way has sent, where [Options].Turns limits them.
-func (l *Lane) Sent() int64 {
-	if r := l.running(); r != nil {
-		return r.workload.Pace().Sent
+// Sent returns the numbers of turns that the run under way has sent in its warm-up and after it.
+func (l *Lane) Sent() (warmUp, after int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == nil {
+		return 0, 0
 	}
-	return 0
+	warmUp = l.run.warmUp.Sent
+	return warmUp, l.run.workload.Pace().Sent - warmUp
 }
 
 // Whole returns the report of the run since the lane's last start; see [stats.Recorder.Whole].

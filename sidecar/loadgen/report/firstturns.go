@@ -12,14 +12,10 @@ import (
 func (b *Builder) caches(r *Run) *api.Caches {
 	c := stats.CachesOf(b.firsts, r.Workload.OpeningTokens)
 	if c == nil || r.Tokens.CachedUnknown >= r.Turns.OK { // zeros that the cluster's counters contradict are unknown
-		return &api.Caches{State: api.CachesWereUnknown}
+		c = &api.Caches{State: api.CachesWereUnknown}
 	}
 	if r.Tokens.Cached > 0 {
-		cached := 0
-		for i := range b.firsts {
-			cached += b.firsts[i].Cached()
-		}
-		c.SharedRatio = new(min(1, float64(cached)/float64(r.Tokens.Cached)))
+		c.SharedRatio = new(min(1, float64(b.firstCached)/float64(r.Tokens.Cached)))
 	}
 	return c
 }
@@ -37,24 +33,34 @@ func (r *Run) BeginningNote() string {
 	return text + "."
 }
 
-// cacheLine says what the caches held at the beginning of the run, and which hits shared openings explain.
+// cacheLine says what the caches held at the beginning of the run.
 func (r *Run) cacheLine() string {
 	c := r.Caches
-	var text string
 	switch c.State {
 	case api.CachesWereUnknown:
 		return "not known at the beginning: the cached tokens of first turns with a whole opening are not known"
 	case api.CachesWereWarm:
-		text = fmt.Sprintf("warm at the beginning: the first turns on %d of %d openings found up to %d cached tokens, which "+
-			"nothing in this run explains", c.Warm, c.Openings, c.Cached)
-	default:
-		text = fmt.Sprintf("cold at the beginning, by the first turns on %s", plural(c.Openings, "opening"))
-	}
-	if c.SharedRatio != nil {
-		text += fmt.Sprintf("; %s of the cached tokens are in first turns", share100(*c.SharedRatio))
-		if n := r.Workload.Openings; n != nil && *n > 0 && c.State == api.CachesWereCold {
-			text += fmt.Sprintf(", which the %s that the conversations share explain", plural(*n, "opening"))
+		explained := "nothing in this run explains"
+		if r.WarmUpSeconds > 0 {
+			explained = "the warm-up, or what was there before it, explains"
 		}
+		return fmt.Sprintf("warm at the beginning: the first turns on %d of %d openings found up to %d cached tokens, "+
+			"which %s", c.Warm, c.Openings, c.Cached, explained)
 	}
-	return text
+	return fmt.Sprintf("cold at the beginning, by the first turns on %s", plural(c.Openings, "opening"))
+}
+
+// cachedLines says which cached tokens the openings that conversations share explain. It returns nil where none were
+// reported.
+func (r *Run) cachedLines() []string {
+	c := r.Caches
+	if c.SharedRatio == nil {
+		return nil
+	}
+	by := "openings that conversations share"
+	if c.State == api.CachesWereWarm {
+		by += ", or what was in the caches before"
+	}
+	return []string{fmt.Sprintf("%s in first turns, by %s; %s in later turns, by the conversation's own earlier ones",
+		share100(*c.SharedRatio), by, share100(1-*c.SharedRatio))}
 }

@@ -118,7 +118,7 @@ func TestRelativeOutcomes(t *testing.T) {
 			"more accepted runs decide, not longer ones",
 		},
 		"six runs scatter by 1 %": {values{ttft: .54, ttftHalf: .3}, "ttft_p95>+5%", -.01, Failed, "+8.0 %"},
-		"runs scatter by 3 %": {values{ttft: .6, ttftHalf: .02}, "ttft_p95>+5%", .03, Failed, "+20.0 %"},
+		"runs scatter by 3 %":     {values{ttft: .6, ttftHalf: .02}, "ttft_p95>+5%", .03, Failed, "+20.0 %"},
 		"throughput": {
 			values{ttft: .5, ttftHalf: .02, output: 900, outputHalf: 20},
 			"throughput<-3%", 0, Failed,

@@ -47,8 +47,11 @@ type Ended struct {
 	TokensPerChunk float64
 	// Opening returns the number of the text that opens a conversation; nil: not known.
 	Opening func(conversation string) int64
-	Restart bool            // a mode change restarted the run; it began at the latest one
-	Against *proof.Accepted // that relative conditions compare with; nil without them
+	WarmUp  time.Duration // before Started; 0: there was none
+	// WarmUpTurns is the number of turns that were sent in it. No figure counts them.
+	WarmUpTurns int64
+	Restart     bool            // a mode change restarted the run; it began at the latest one
+	Against     *proof.Accepted // that relative conditions compare with; nil without them
 	// NotCertainFails is true if a condition that is not certain fails the run.
 	NotCertainFails bool
 }
@@ -62,6 +65,9 @@ type Run struct {
 	Started   string  `json:"started"`   // RFC 3339
 	Ended     string  `json:"ended"`     // RFC 3339
 	Seconds   float64 `json:"seconds"`   // time of all figures except the baseline's
+	// WarmUpSeconds is the time before Started in which WarmUpTurns were sent, which no figure counts.
+	WarmUpSeconds float64 `json:"warmup_seconds,omitempty"`
+	WarmUpTurns   int64   `json:"warmup_turns,omitempty"`
 
 	Target      api.Target        `json:"target"`
 	Level       api.Level         `json:"concurrency"`
@@ -232,6 +238,8 @@ type Builder struct {
 	errors  map[api.ErrorClass]*ErrorClass
 	routing Routing
 	firsts  []stats.FirstTurn // of the conversations
+	// firstCached sums the cached tokens of those that ended well.
+	firstCached int64
 }
 
 // NewBuilder returns a Builder without turns.
@@ -240,8 +248,9 @@ func NewBuilder(run Ended) *Builder {
 	r := &Run{
 		Format: 1, Program: run.Program, Cause: run.Cause, Restarted: run.Restart,
 		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339),
-		Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
-		Target:  run.Status.Target, Level: state.Concurrency.Target,
+		Seconds:       max(0, run.Ended.Sub(run.Started).Seconds()),
+		WarmUpSeconds: run.WarmUp.Seconds(), WarmUpTurns: run.WarmUpTurns,
+		Target: run.Status.Target, Level: state.Concurrency.Target,
 		Arm: state.Arm, Mode: state.Mode, Speculation: state.Speculation,
 		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Limited: run.Limited,
 		Dropped:  state.Concurrency.Dropped,
@@ -273,6 +282,9 @@ func (b *Builder) Add(t *api.Turn) {
 	b.routing.add(t)
 	if t.Number == 1 && b.run.Opening != nil {
 		b.firsts = append(b.firsts, stats.NewFirstTurn(t, b.run.Opening(t.Conversation), b.run.Started))
+	}
+	if t.Number == 1 && t.Status == api.TurnOK && t.CachedTokens != nil {
+		b.firstCached += int64(*t.CachedTokens)
 	}
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {

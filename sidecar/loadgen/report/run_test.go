@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -360,11 +361,11 @@ func TestClient(t *testing.T) {
 		slo, condition string
 	}{
 		"not known": {
-			0, "unknown", "its own timing error is unknown: the run was too short for the self-check",
+			0, "unknown", "the load generator's own timing error is unknown: the run was too short for the self-check",
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: FAILED, value is 669 ms",
 		},
 		"negligible": {
-			100 * time.Microsecond, "ok", "its own timing error is negligible: the load generator's own error is at most ",
+			100 * time.Microsecond, "ok", "the load generator's own timing error is negligible: at most ",
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: FAILED, value is 669 ms",
 		},
 		"noticeable": {
@@ -372,7 +373,7 @@ func TestClient(t *testing.T) {
 			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: undecided, value is 669 ms (up to 2",
 		},
 		"too large": {
-			80 * time.Millisecond, "bottleneck", "its own timing error is too large: TTFT cannot be judged: ",
+			80 * time.Millisecond, "bottleneck", "the load generator's own timing error is too large: TTFT cannot be judged: ",
 			"669 ms (SLO 600 ms undecided: up to 10", "ttft_p95>660ms: undecided, value is 669 ms (up to 10",
 		},
 	} {
@@ -505,4 +506,22 @@ func TestRouterOfARun(t *testing.T) {
 		r = reported(t, turns, func(run *Ended) { run.Cluster.Add(t0, c) })
 		assert.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), want)
 	}
+}
+
+// The table of latencies fits a terminal of 120 columns, also with turns that were cut.
+func TestLatenciesFitATerminal(t *testing.T) {
+	v := new(98.765)
+	q := api.Quantiles{
+		P50: v, P95: v, P99: v, Mean: v, Min: v, P90: v, Max: v, N: 600_000, P50Interval: &[2]float64{*v, *v},
+		AtLeast: []string{"p90", "p95", "p99", "max", "mean"},
+	}
+	r := Run{Turns: Turns{OK: 1}, Metrics: api.Metrics{TTFT: q, TPOT: q, ITL: q, Latency: q}, FirstAnswer: &q}
+	r.Metrics.ITL.Estimated, r.Metrics.TPOT.P95Interval = true, &[2]float64{.0123, .0456}
+	d := Document{Sections: []Section{{Table: r.latencies()}}}
+	var b strings.Builder
+	require.NoError(t, d.WriteText(&b))
+	for line := range strings.Lines(b.String()) {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), 121, line)
+	}
+	assert.Contains(t, b.String(), "≥ 98765")
 }

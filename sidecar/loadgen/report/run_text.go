@@ -27,7 +27,7 @@ func (r *Run) Document() Document {
 			"of a span of its own.",
 	}
 	if r.Client.Verdict == "bottleneck" {
-		d.Sections[0].Warning = "Load generator: " + r.clientLine()
+		d.Sections[0].Warning = sentenceCase(r.clientLine())
 	}
 	if r.Twin != nil {
 		twin := r.Twin.sections()
@@ -69,6 +69,9 @@ func (r *Run) summary() string {
 	if kind := notReal[r.Target.Kind]; kind != "" {
 		text = kind + " · " + text
 	}
+	if r.WarmUpSeconds > 0 {
+		text += fmt.Sprintf(" · warm-up of %s, %s, not counted", elapsed(r.WarmUpSeconds), plural(int(r.WarmUpTurns), "turn"))
+	}
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
 	}
@@ -106,13 +109,21 @@ func (r *Run) latencies() *Table {
 	if r.Turns.OK == 0 {
 		return nil
 	}
-	t := &Table{Head: []string{"ms", "p50", "95 % interval", "p95", "95 % interval", "p99", "n"}}
+	t := &Table{Head: []string{"ms", "mean", "min", "p50", "p90", "p95", "p99", "max", "95 % of p50", "95 % of p95", "n"}}
 	add := func(name string, q *api.Quantiles) {
 		if q.Estimated {
 			name += " (estimated)"
 		}
-		t.add(name, atLeast(q, "p50")+ms(q.P50), msInterval(q.P50Interval), atLeast(q, "p95")+ms(q.P95),
-			msInterval(q.P95Interval), atLeast(q, "p99")+ms(q.P99), strconv.Itoa(q.N))
+		cells := []string{name}
+		for _, figure := range []struct {
+			name  string
+			value *float64
+		}{
+			{"mean", q.Mean}, {"min", q.Min}, {"p50", q.P50}, {"p90", q.P90}, {"p95", q.P95}, {"p99", q.P99}, {"max", q.Max},
+		} {
+			cells = append(cells, atLeast(q, figure.name)+ms(figure.value))
+		}
+		t.add(append(cells, msInterval(q.P50Interval), msInterval(q.P95Interval), strconv.Itoa(q.N))...)
 	}
 	for _, f := range api.Times {
 		add(sentenceCase(f.Short()), f.Quantiles(&r.Metrics))
@@ -194,6 +205,7 @@ func (r *Run) details() (s Section) {
 	s.add("Traffic", r.fidelityLines()...)
 	if r.Turns.OK > 0 {
 		s.add("Caches", r.cacheLine())
+		s.add("Cached tokens", r.cachedLines()...)
 		s.add("Tokens", r.tokenLine())
 		s.add("By turn", r.turnLines()...)
 		s.add("Unknown", r.unknownLines()...)
@@ -308,11 +320,12 @@ func (r *Run) clientLine() string {
 	level := map[string]string{"ok": "negligible", "noticeable": "noticeable", "bottleneck": "too large"}[r.Client.Verdict]
 	switch {
 	case level == "":
-		return "its own timing error is unknown: the run was too short for the self-check"
+		return "the load generator's own timing error is unknown: the run was too short for the self-check"
 	case len(r.Client.Metrics) == 0:
-		return "its own timing error was not judged: nothing was measured"
+		return "the load generator's own timing error was not judged: nothing was measured"
 	}
-	return "its own timing error is " + level + ": " + r.Client.Reason
+	return "the load generator's own timing error is " + level + ": " +
+		strings.TrimPrefix(r.Client.Reason, "the load generator's own error is ")
 }
 
 // baselineLines compares the last step with the baseline.

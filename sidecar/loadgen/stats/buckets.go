@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 
 	"kvbooth/sidecar/api"
@@ -130,6 +131,27 @@ func (b *buckets) quantile(p float64) float64 {
 		}
 	}
 	return value
+}
+
+// spread returns the minimum, the mean and the maximum over the tokens. The set must not be empty.
+func (b *buckets) spread() (least, mean, most *float64) {
+	sum := 0.0
+	if most = new(0.0); b.zero > 0 {
+		least = new(0.0)
+	}
+	for o, parts := range b.octave {
+		if parts == nil {
+			continue
+		}
+		for i, tokens := range parts {
+			if tokens > 0 {
+				most = new(middle(o, i))
+				least = cmp.Or(least, most)
+				sum += tokens * *most
+			}
+		}
+	}
+	return least, new(sum / b.total), most
 }
 
 // upTo counts the tokens whose gaps are at most that long.

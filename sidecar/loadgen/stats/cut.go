@@ -35,14 +35,24 @@ func (c *cutValues) mark(q *api.Quantiles, all *measured) {
 	depends := func(p float64) bool {
 		return c.least <= values[int(math.Ceil(p*float64(len(values)-1)))]
 	}
-	if depends(.5) {
-		q.AtLeast, q.P50Interval = append(q.AtLeast, "p50"), nil
-	}
-	if depends(.95) {
-		q.AtLeast, q.P95Interval = append(q.AtLeast, "p95"), nil
-	}
-	if depends(.99) {
-		q.AtLeast = append(q.AtLeast, "p99")
+	for _, figure := range []struct {
+		p        float64
+		name     string
+		interval **[2]float64
+	}{
+		{0, "min", nil},
+		{.5, "p50", &q.P50Interval},
+		{.9, "p90", nil},
+		{.95, "p95", &q.P95Interval},
+		{.99, "p99", nil},
+		{1, "max", nil},
+	} {
+		if !depends(figure.p) {
+			continue
+		}
+		if q.AtLeast = append(q.AtLeast, figure.name); figure.interval != nil {
+			*figure.interval = nil
+		}
 	}
 	q.AtLeast, q.MeanInterval = append(q.AtLeast, "mean"), nil
 }

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -54,6 +55,7 @@ type ttftBatch struct {
 func (w *Window) BeginStep(step int64, earlier []Series) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.since = cmp.Or(w.since, step)
 	w.tokens = firstTokens{step: step, earlier: earlier}
 }
 

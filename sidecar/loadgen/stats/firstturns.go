@@ -46,9 +46,6 @@ func NewFirstTurn(t *api.Turn, opening int64, origin time.Time) FirstTurn {
 	return f
 }
 
-// Cached returns the cached tokens of the turn, 0 where they are unknown.
-func (f *FirstTurn) Cached() int { return f.cached }
-
 // Coldness checks whether the first turns of a span or a run had cold caches; tokens is the length of an opening, 0
 // where it has no set length. It returns nil where no turn reports cached tokens. Of the turns on one opening that
 // were sent before the first token of any of them, one was computed first. It is taken to be the one with the fewest

@@ -82,11 +82,14 @@ func NewRecorder(now time.Time, slo api.SLO) *Recorder {
 
 // Add adds an ended turn with its number of content chunks and the gaps between them, and keeps neither t nor gaps.
 func (r *Recorder) Add(t *api.Turn, chunks int, gaps []chat.Gap) {
-	r.Window.Add(t, gaps)
+	current := r.Window.Add(t, gaps)
 	one, slo := workload.OutcomeOf(t, t.Ended), r.objectives()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ever.add(&one, slo)
+	if !current {
+		r.start.add(&one, slo) // the totals leave it out
+	}
 	if !one.OK() {
 		return
 	}
@@ -95,7 +98,9 @@ func (r *Recorder) Add(t *api.Turn, chunks int, gaps []chat.Gap) {
 			r.sums[i].add(times[i].of(&one))
 		}
 	}
-	r.gaps.add(t, chunks, gaps)
+	if current {
+		r.gaps.add(t, chunks, gaps)
+	}
 	n, total := r.hist.observe(&one, gaps)
 	r.sums[api.TimeITL].n += n
 	r.sums[api.TimeITL].total += total

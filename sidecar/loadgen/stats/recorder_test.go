@@ -45,3 +45,18 @@ func TestRecorderSLO(t *testing.T) {
 	ever, _ := r.cumulative()
 	assert.Equal(t, int64(1), ever.sloMet)
 }
+
+// Turns that were sent before a reset and end after it are in the Prometheus counters alone.
+func TestRecorderLeavesOutEarlierSteps(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	r.Reset(at(2))
+	r.BeginStep(2, nil)
+	r.add(counted(whole(3), 1))
+	assert.Zero(t, r.Totals().OK)
+	assert.Zero(t, r.Report(at(4)).Window.Metrics.ITL.N)
+	assert.Empty(t, r.gaps.slots)
+	ever, _ := r.cumulative()
+	assert.Equal(t, int64(1), ever.turns[api.TurnOK])
+	r.add(counted(whole(3), 3))
+	assert.EqualValues(t, 1, r.Totals().OK)
+}

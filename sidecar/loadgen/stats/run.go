@@ -3,6 +3,7 @@ package stats
 import (
 	"cmp"
 	"iter"
+	"slices"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -99,7 +100,41 @@ func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 			t.tokens.part[i] += tokens
 		}
 	}
-	return t.report()
+	report := t.report()
+	for i := range times {
+		if q := times[i].Quantiles(&report.Window.Metrics); i == api.TimeITL {
+			spreadOfGaps(q, &t.itl)
+		} else {
+			t.times[i].spread(q)
+		}
+	}
+	if report.Window.FirstAnswer != nil {
+		t.firstAnswer.spread(report.Window.FirstAnswer)
+	}
+	return report
+}
+
+// spread adds mean, minimum, p90 and maximum to figures of the values, unless those are withheld.
+func (v *measured) spread(q *api.Quantiles) {
+	if q.N == 0 {
+		return
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(v[:]...)))
+	q.Min, q.P90, q.Max = &all[0], new(Percentile(all, .9)), &all[len(all)-1]
+	q.Mean = cmp.Or(q.Mean, &q.Shape.Mean)
+}
+
+// spreadOfGaps is spread for inter-token latencies, each of which is the middle of its bucket.
+func spreadOfGaps(q *api.Quantiles, gaps *[batches]buckets) {
+	if q.N == 0 {
+		return
+	}
+	var all buckets
+	for i := range gaps {
+		all.merge(&gaps[i])
+	}
+	q.P90 = new(all.quantile(.9))
+	q.Min, q.Mean, q.Max = all.spread()
 }
 
 // Arrived returns the output tokens of a turn that arrived in each of n equal parts of a

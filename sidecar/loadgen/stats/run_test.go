@@ -30,7 +30,17 @@ func TestWholeAgreesWithTheWindow(t *testing.T) {
 	}
 	window, whole := r.Report(at(59)), r.Whole(at(59), slices.Values(turns))
 	require.Greater(t, whole.OK, 300)
-	assert.Equal(t, window.Window.Metrics, whole.Window.Metrics)
+	shared := whole.Window.Metrics
+	for _, f := range api.Times {
+		q := f.Quantiles(&shared)
+		assert.LessOrEqual(t, *q.Min, *q.P50)
+		assert.LessOrEqual(t, *q.P90, *q.P95)
+		q.Min, q.P90, q.Max = nil, nil, nil // of a run alone
+		if f.Key != "ttft" {
+			q.Mean = nil
+		}
+	}
+	assert.Equal(t, window.Window.Metrics, shared)
 	assert.NotNil(t, whole.Window.Metrics.TTFT.P95Interval)
 	assert.NotNil(t, whole.Window.Metrics.ITL.P95Interval)
 	assert.Equal(t, window.TTFTByTurn, whole.TTFTByTurn)
@@ -160,10 +170,26 @@ func TestCutTurnsCountAsAtLeastAsLong(t *testing.T) {
 	assert.Equal(t, []int{17, 0, 2}, []int{whole.OK, whole.Errors, whole.Cancelled})
 	assert.Equal(t, []int{19, 1}, []int{ttft.N, ttft.Cut})
 	assert.InDelta(t, (17*.1+.1+.3+6)/19, *ttft.Mean, 1e-9)
-	assert.Equal(t, []string{"p95", "p99", "mean"}, ttft.AtLeast)
+	assert.Equal(t, []string{"p95", "p99", "max", "mean"}, ttft.AtLeast)
+	assert.InDeltaSlice(t, []float64{.1, .22, 6}, []float64{*ttft.Min, *ttft.P90, *ttft.Max}, 1e-9)
 	assert.Equal(t, []int{19, 2}, []int{latency.N, latency.Cut})
-	assert.Equal(t, []string{"p95", "p99", "mean"}, latency.AtLeast)
+	assert.Equal(t, []string{"p90", "p95", "p99", "max", "mean"}, latency.AtLeast)
 	assert.InDelta(t, .01, latency.Late.P95, .002, "the lateness of cut turns is not known")
 	assert.InDelta(t, 16./20, whole.Window.RequestsPerSecond, 1e-9)
 	assert.Equal(t, 1, whole.TTFTByTurn[0].Cut)
+}
+
+// Minimum, mean and maximum of inter-token latencies are those of their buckets.
+func TestSpreadOfGaps(t *testing.T) {
+	var gaps [batches]buckets
+	gaps[0].addGaps([]chat.Gap{{Seconds: .02, Tokens: 3}, {Seconds: .5, Tokens: 1}}, false)
+	gaps[3].addGaps([]chat.Gap{{Seconds: .03, Tokens: 1}}, false)
+	q := summarizeGaps(&gaps, 1, false)
+	spreadOfGaps(&q, &gaps)
+	for want, got := range map[float64]*float64{.02: q.Min, .59 / 5: q.Mean, .5: q.Max} {
+		assert.InEpsilon(t, want, *got, .004)
+	}
+	gaps[1].addGaps([]chat.Gap{{Seconds: 0, Tokens: 1}}, false)
+	spreadOfGaps(&q, &gaps)
+	assert.Zero(t, *q.Min)
 }

@@ -28,6 +28,7 @@ type Window struct {
 	mu      sync.Mutex
 	slo     api.SLO
 	start   time.Time
+	since   int64              // the first step since then; 0: none has begun
 	turns   []workload.Outcome // in the order in which they were added
 	gaps    ring               // of all whole turns
 	counted ring               // of the latest step's counted turns
@@ -128,7 +129,7 @@ func (r *Report) Row() api.BaselineRow {
 		*f.Row(&row) = api.Percentiles{P50: q.P50, P95: q.P95}
 		*f.Intervals(row.Intervals) = intervals(q)
 		for _, figure := range []string{"p50", "p95", "mean"} {
-			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || q.Mean != nil) {
+			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || f.Key == "ttft") {
 				row.AtLeast = append(row.AtLeast, f.Key+"_"+figure)
 			}
 		}
@@ -161,11 +162,11 @@ func (w *Window) objectives() api.SLO {
 	return w.slo
 }
 
-// Reset clears the window and starts it anew. Turns that ended before are ignored.
+// Reset clears the window and starts it anew. Turns that ended before, or were sent in an earlier step, are ignored.
 func (w *Window) Reset(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.start = now
+	w.start, w.since = now, 0
 	w.turns = nil
 	w.step = 0
 	w.first = 0
@@ -177,13 +178,17 @@ func (w *Window) Reset(now time.Time) {
 	w.counted.clear()
 }
 
-// Add adds an ended turn with the gaps between its chunks, and keeps neither t nor gaps.
-func (w *Window) Add(t *api.Turn, gaps []chat.Gap) {
+// Add adds an ended turn with the gaps between its chunks, and keeps neither t nor gaps. It reports false for a turn
+// that was sent in a step before the last reset.
+func (w *Window) Add(t *api.Turn, gaps []chat.Gap) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if t.Step < w.since {
+		return false
+	}
 	ended := t.Ended.Sub(w.start)
 	if ended < 0 {
-		return
+		return true
 	}
 	if t.Counted {
 		w.count(t.Step, ended)
@@ -197,6 +202,7 @@ func (w *Window) Add(t *api.Turn, gaps []chat.Gap) {
 		old++
 	}
 	w.turns = append(w.turns[old:], workload.OutcomeOf(t, w.start))
+	return true
 }
 
 // doubtCached makes the counts of 0 cached tokens of earlier turns unknown.

@@ -87,7 +87,8 @@ type Workload struct {
 	begun    int64 // number of conversations begun, with those that were dropped
 	dropped  int64 // number of arrivals and further turns that were dropped
 	inflight int   // number of turns in flight
-	sent     int64 // number of turns sent, counted only where they are limited
+	sent     int64 // number of turns sent
+	limit    int64 // number of turns to send; 0: no limit
 	active   map[*Conversation]struct{}
 	drains   bool
 	changed  chan struct{} // closed when all waits must be evaluated again
@@ -101,6 +102,7 @@ func New(opts Options, s Settings) *Workload {
 		origin:   time.Now(),
 		settings: s,
 		draws:    arrivalDraws{seed: opts.Seed},
+		limit:    opts.Turns,
 		plan:     opts.planOf(s),
 		load:     s.load(&opts, arrivalDraws{seed: opts.Seed}).Process(0, nil, 0),
 		corpus:   opts.Corpus,
@@ -185,13 +187,10 @@ func (w *Workload) state(now time.Time) arrival.State {
 }
 
 // spent reports whether the number of turns is reached. The lock is held.
-func (w *Workload) spent() bool { return w.opts.Turns > 0 && w.sent >= w.opts.Turns }
+func (w *Workload) spent() bool { return w.limit > 0 && w.sent >= w.limit }
 
 // take reserves one of the limited number of turns. It reports false if none is left. The lock is held.
 func (w *Workload) take() bool {
-	if w.opts.Turns == 0 {
-		return true
-	}
 	if w.spent() {
 		return false
 	}
@@ -201,12 +200,23 @@ func (w *Workload) take() bool {
 	return true
 }
 
+// LimitTurns limits the number of turns that are sent from now on, as [Options].Turns does from the beginning; 0: no
+// limit.
+func (w *Workload) LimitTurns(n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.limit = 0; n > 0 {
+		w.limit = w.sent + n
+	}
+	w.notify()
+}
+
 // Pace is how the conversations of a workload have begun so far.
 type Pace struct {
 	Begun   int64                         // number of conversations begun
 	Dropped int64                         // number of arrivals and further turns beyond [Settings.MaxInflight]
 	Actual  int                           // number of conversations in progress
-	Sent    int64                         // number of turns sent, where they are limited
+	Sent    int64                         // number of turns sent
 	Waited  map[api.Limiter]time.Duration // time in which a turn or the next conversation waited, by limit
 }
 
@@ -383,7 +393,7 @@ func (w *Workload) retireOrContinue(c *Conversation, n int, ended time.Time) (
 	if !w.drains && !w.load.Surplus(w.state(time.Now())) && (n == 1 || !w.spent()) {
 		return false, w.pauseBefore(c, n, ended), w.changed
 	}
-	if n == 1 && w.opts.Turns > 0 {
+	if n == 1 {
 		w.sent-- // taken at the beginning of the conversation
 	}
 	delete(w.active, c)

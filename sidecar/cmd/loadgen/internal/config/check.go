@@ -90,7 +90,24 @@ func (c *Config) checkStore() error {
 	return nil
 }
 
+// checkWarmup refuses a warm-up without an end of the run, which alone has figures that it is left out of, and before a
+// rate that changes from the beginning.
+func (c *Config) checkWarmup() error {
+	switch {
+	case c.Warmup == 0 || !c.sends():
+	case !c.Ends():
+		return api.Refuse("warmup", c.Warmup, "0s without an end of the run: set duration, requests, or a trace that does "+
+			"not loop")
+	case len(c.Rate.Levels) > 1:
+		return api.Refuse("warmup", c.Warmup, "0s with a rate that changes, whose changes begin with the run")
+	}
+	return nil
+}
+
 func (c *Config) checkWorkload() error {
+	if err := c.checkWarmup(); err != nil {
+		return err
+	}
 	if c.OutputTokens.Mean > float64(c.MaxTokens) {
 		return api.Refuse("output_tokens.mean", format(reflect.ValueOf(c.OutputTokens.Mean)),
 			fmt.Sprintf("0 to %d (max_tokens)", c.MaxTokens))

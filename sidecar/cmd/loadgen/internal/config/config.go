@@ -197,6 +197,7 @@ func (c *Config) Ends() bool {
 // End configures when a run ends by itself, when it counts as failed, and the files that it writes.
 type End struct {
 	Duration   time.Duration      `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
+	Warmup     time.Duration      `basic:"" default:"0s" min:"0s" max:"24h" help:"Time at the beginning of a run with duration, requests or a trace whose turns count in no figure of the run. duration and requests begin after it."`
 	Requests   int                `default:"0" min:"0" max:"1000000000" help:"Send this many turns, wait for their ends, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
 	Grace      time.Duration      `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
 	AbortAfter time.Duration      `default:"30s" min:"0s" max:"24h" help:"End a run with duration, requests or a trace, and report its failure, once turns have failed and none has succeeded for this long. 0s: never."`

@@ -91,6 +91,7 @@ type model struct {
 	byFlag map[*kong.Value]field
 	own    map[Command]map[string]field // the flags of single commands
 	from   map[string]string            // the source of each value that is set, by the field's name
+	whole  bool                         // help was requested by "help", not by --help
 	topic  string                       // the requested topic of help; "": the most common settings
 }
 
@@ -217,6 +218,9 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	g, ok := token.Value.(given)
 	if !ok {
 		g = given{value: fmt.Sprint(token.Value), from: "--" + f.flag.Name}
+	}
+	if !ok && g.value == "" && (f.name == "data_dir" || m.byName[f.name].flag != f.flag) { // such as an unset "$DIR"
+		return &badValue{api.Refuse(f.name, `""`, f.allowed()), g.from}
 	}
 	if err := f.give(target, g); err != nil {
 		return &badValue{err, g.from}

@@ -103,6 +103,7 @@ func sample(f field) string {
 // needs are the flags without which a field may not be set.
 var needs = map[string]string{
 	"twin.prometheus.namespace": "--prometheus-url=http://p --prometheus-namespace=main",
+	"warmup":                    "--requests=1",
 	"mode.arm":                  "--arms=a=http://a:1,b=http://b:1",
 	"twin.mode.arm":             "--arms=a=http://a:1,b=http://b:1",
 	"cold.http":                 "--arms=a=http://a:1,b=http://b:1",

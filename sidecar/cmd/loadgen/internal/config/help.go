@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ token, latency, under many multi-turn conversations.
   loadgen capacity --target-url http://127.0.0.1:8000 --slo-ttft 600ms
   loadgen trial --config arms.yaml --concurrency 120            which router is better?
 
-Commands (loadgen COMMAND --help):
+Commands (loadgen COMMAND --help, in whole: loadgen help COMMAND):
 `
 
 const exitCodes = `
@@ -66,6 +67,46 @@ LOADGEN_TARGET_URL, and url under target. Secrets have no flag: LOADGEN_TARGET_A
 Exit codes: 0 success; 1 the load generator failed; 2 invalid configuration, nothing was started; 3 a
 --fail-if condition was met; 4 nothing was measured, or there is no result yet.
 `
+
+// examplesOf are command lines for each command, without the program's name.
+var examplesOf = map[Command][]string{
+	Check: {
+		"check --target --target-url http://127.0.0.1:8000     would a run work?",
+		"check --config booth.yaml",
+	},
+	Health:  {"health --config booth.yaml"},
+	Version: {"version"},
+	Joined:  {"member --join nats://127.0.0.1:4222"},
+	Trial: {
+		"trial --config arms.yaml --concurrency 120                      which of its arms is better?",
+		"trial --arms a=http://a:8000,b=http://b:8000 --primary ttft_p95 --output trial.html",
+	},
+	Levels: {
+		"sweep --target-url http://127.0.0.1:8000 --levels 20,40,80 --output sweep.html",
+		"sweep --config arms.yaml --levels 2/s,4/s",
+	},
+	Capacity: {
+		"capacity --target-url http://127.0.0.1:8000 --slo-ttft 600ms",
+		"capacity --target-url http://127.0.0.1:8000 --by rate --levels 2/s,8/s",
+	},
+	Churned: {"churn --config arms.yaml --event lose-worker --output churn.md"},
+	Compared: {
+		"compare before.json after.json",
+		"compare before.json after.json --format html > compared.html",
+	},
+	Probed:   {"probe-router --target-url http://127.0.0.1:8000"},
+	Asked:    {"why", "why --from http://127.0.0.1:8088"},
+	Recorded: {"record recording.kvb"},
+	Replayed: {"replay recording.kvb"},
+	Traced: {
+		"trace 'trace.*.jsonl.gz'",
+		"trace sharegpt.json --output json",
+	},
+	Shadowed: {
+		"shadow --blocks 4000 'trace.*.jsonl.gz'                         from a trace",
+		"shadow --tokens 400000 --workers 4 --shape agent --rate 2/s     from what a run would send",
+	},
+}
 
 const besidesRun = `
 It takes all settings of loadgen (loadgen help all).
@@ -130,7 +171,8 @@ Exit codes: 0 success; 1 the load generator was lost or the file could not be wr
 `
 
 const besidesReplay = `
-It also takes --listen, --token-file, --hosts, --public-page and the TLS settings of loadgen (loadgen help access).
+It also takes --listen, --token-file, --hosts, --public-page and the TLS settings of loadgen (loadgen
+help access).
 Grafana's core panels stay empty: they read Prometheus, which is not recorded.
 `
 
@@ -158,7 +200,7 @@ or environment, nothing was started; 4 it was stopped, or an event or its undoin
 // printHelp prints the settings of the requested topic, or what fits a screen: examples, commands and topics.
 func (m *model) printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if node := ctx.Selected(); node != nil && node.Name != string(Run) {
-		return printOwn(options, ctx, Command(node.Name))
+		return m.printOwn(options, ctx, node)
 	}
 	if m.topic == "" {
 		_, err := fmt.Fprint(ctx.Stdout, firstScreen(ctx.Model.Children))
@@ -202,14 +244,86 @@ func firstScreen(commands []*kong.Node) string {
 	return text + "\n" + exitCodes
 }
 
-// printOwn prints only the flags of a command that has its own.
-func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
+// printOwn prints only the flags of a command that has its own: on one screen, or in whole where the command follows
+// "help".
+func (m *model) printOwn(options kong.HelpOptions, ctx *kong.Context, node *kong.Node) error {
+	c := Command(node.Name)
+	if !m.whole {
+		_, err := fmt.Fprint(ctx.Stdout, ownScreen(node)+besidesOf(c))
+		return err
+	}
 	for _, flag := range ctx.Model.Flags {
 		flag.Hidden = flag != ctx.Model.HelpFlag
 	}
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
 	}
+	_, err := fmt.Fprint(ctx.Stdout, besidesOf(c))
+	return err
+}
+
+// ownScreen is the help of a command that fits a screen: examples, and its arguments and flags in a line or two each.
+func ownScreen(node *kong.Node) string {
+	text := fmt.Sprintf("Usage: loadgen %s\n\n", node.Summary())
+	for _, example := range examplesOf[Command(node.Name)] {
+		text += "  loadgen " + example + "\n"
+	}
+	text += "\n" + firstClause(node.Help) + ".\n\n"
+	for _, argument := range node.Positional {
+		text += ownLine(argument.Summary(), argument.Help)
+	}
+	for _, flag := range node.Flags {
+		name := "--" + flag.Name
+		switch {
+		case flag.Tag.Negatable != "":
+			name = "--[no-]" + flag.Name
+		case !flag.IsBool():
+			name += "=" + flag.FormatPlaceHolder()
+		}
+		text += ownLine(name, helpOf(flag.Value))
+	}
+	if len(node.Positional)+len(node.Flags) > 0 {
+		text += fmt.Sprintf("\nMore on each: loadgen help %s\n", node.Name)
+	}
+	return text
+}
+
+// screenWidth is the largest number of columns of a line of help.
+const screenWidth = 110
+
+var (
+	clauseEnd   = regexp.MustCompile(`[.:;]( |$)`)
+	defaultText = regexp.MustCompile(`Default: (.*?)\.( |$)`)
+)
+
+// firstClause returns the beginning of a help up to the end of a clause.
+func firstClause(help string) string {
+	if end := clauseEnd.FindStringIndex(help); end != nil {
+		return help[:end[0]]
+	}
+	return help
+}
+
+// ownLine describes a flag by the first clause of its help, up to a comma where it is too long, and its default where
+// there is space.
+func ownLine(name, help string) string {
+	const column = 30
+	short := firstClause(help)
+	for column+len(short) > screenWidth && strings.Contains(short, ", ") {
+		short = short[:strings.LastIndex(short, ", ")]
+	}
+	line := fmt.Sprintf("  %-*s%s", column-2, name+"  ", short)
+	if len(line) > screenWidth {
+		line = fmt.Sprintf("  %s\n      %s", name, short)
+	}
+	if found := defaultText.FindStringSubmatch(help); found != nil && len(line)+len(found[1]) < screenWidth-12 {
+		line += " (default: " + found[1] + ")"
+	}
+	return line + "\n"
+}
+
+// besidesOf returns what follows the flags of a command.
+func besidesOf(c Command) string {
 	text := besides
 	switch c {
 	case Compared:
@@ -235,8 +349,7 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 	case Listed:
 		text = besidesHistory
 	}
-	_, err := fmt.Fprint(ctx.Stdout, text)
-	return err
+	return text
 }
 
 // helpOf adds the default and other names to the help of a flag.

@@ -36,7 +36,7 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	l.model = newModel(Config{}, stdout, kong.Exit(func(int) { l.helped = true }))
 	l.hook = l.addSources
 	if len(args) > 0 && args[0] == string(Help) {
-		args = append(l.takeTopic(args[1:]), "--help")
+		args, l.whole = append(l.takeTopic(args[1:]), "--help"), true
 	}
 	args, err := translate(args)
 	if err != nil {
@@ -52,6 +52,7 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	if ctx.Command() == string(Version) {
 		return nil, Version, nil
 	}
+	l.forgetDefaults(ctx)
 	c, err := l.finish(ctx)
 	if err != nil {
 		return nil, "", l.sourced(err)
@@ -244,6 +245,40 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	return &c, nil
 }
 
+// forgetDefaults removes the flags as sources of values that no source sets.
+func (l *loader) forgetDefaults(ctx *kong.Context) {
+	explicit := explicitly(ctx)
+	for _, f := range l.fields {
+		if !explicit[f.flag.Value] {
+			delete(l.from, f.name)
+		}
+	}
+}
+
+// fitMaxConcurrency fits the slider's defaults to a lower max_concurrency, and for commands with levels of their own that
+// of concurrency. A run at a default above max_concurrency is refused.
+func (l *loader) fitMaxConcurrency(command Command, explicit map[*kong.Value]bool, c *Config) error {
+	given := func(name string) bool { return explicit[l.byName[name].flag.Value] }
+	if s := &c.Slider; s.Max > c.MaxConcurrency && !given("slider.max") {
+		s.Max = c.MaxConcurrency
+		if s.Min >= s.Max && !given("slider.min") {
+			s.Min = 1
+		}
+		if !given("slider.increment") {
+			s.Increment = max(1, min(s.Increment, s.Max-s.Min))
+		}
+	}
+	switch {
+	case c.Concurrency <= c.MaxConcurrency || given("concurrency"):
+	case command == Levels || command == Capacity:
+		c.Concurrency = c.MaxConcurrency
+	case !given("rate"):
+		return api.Refuse("max_concurrency", c.MaxConcurrency, fmt.Sprintf("at least concurrency (%d), or set "+
+			"concurrency, too", c.Concurrency))
+	}
+	return nil
+}
+
 // checkTraffic refuses settings that the level or the traffic ignores, unless a stronger source sets those.
 func (l *loader) checkTraffic(command Command, explicit map[*kong.Value]bool, c *Config) error {
 	given := func(name string) int { // a value that is the default anyway is no contradiction
@@ -253,8 +288,8 @@ func (l *loader) checkTraffic(command Command, explicit map[*kong.Value]bool, c 
 		}
 		return 0
 	}
-	if !c.sends() {
-		return nil
+	if err := l.fitMaxConcurrency(command, explicit, c); err != nil || !c.sends() {
+		return err
 	}
 	number, rate := given("concurrency"), given("rate")
 	if err := l.checkLevel(command, c, number, rate); err != nil {

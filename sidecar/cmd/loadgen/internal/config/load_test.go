@@ -616,6 +616,8 @@ func TestRefusedCombinations(t *testing.T) {
 		{`--request-body={"user":"x"} --target-session=body:user`, "a field that is not in request.body"},
 		{"--max-concurrency=50 --slider-max=50 --concurrency=60", "1 to 50 (max_concurrency)"},
 		{"--turns-min=6", "1 to 5"},
+		{"--warmup=30s", "0s without an end of the run: set duration, requests, or a trace that does not loop"},
+		{"--rate=2/s,4/s/5m --warmup=30s", "0s with a rate that changes, whose changes begin with the run"},
 		{"--output-tokens-mean=2000", "0 to 1024 (max_tokens)"},
 		{"--slider-min=180", "less than 180 (slider.max)"},
 		{"--slider-increment=121", "at most 120 (slider.max - slider.min)"},
@@ -792,7 +794,11 @@ func TestBadInput(t *testing.T) {
 			"allowed: an http:// or https:// URL with a host, without user, query or fragment (from --prometheus-url)"},
 
 		// contradicting fields
-		{args("--max-concurrency=100"), "slider.max: 180 is not allowed: at most 100 (max_concurrency) (from --slider-max)"},
+		{args("--max-concurrency=40"), "max_concurrency: 40 is not allowed: at least concurrency (60), or set " +
+			"concurrency, too (from --max-concurrency)"},
+		{args("--max-concurrency=100", "--slider-max=120"), "slider.max: 120 is not allowed: at most 100 " +
+			"(max_concurrency) (from --slider-max)"},
+		{args("--data-dir="), `data_dir: "" is not allowed: a path (from --data-dir)`},
 		{args("--twin-target-url=http://x:8000/v1"), "twin.target.url: http://x:8000 is not allowed: a different server " +
 			"than target.url (from --twin-target-url)"},
 		{args("--twin-mode-mode=kv"), twin},
@@ -1018,7 +1024,14 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, text, " corpus ", "a topic")
 	}
 	lists(t, help("help", usual), func(f field) bool { return f.flag.Tag.Has("basic") })
-	require.Contains(t, help("health", "-h"), "Usage: loadgen health")
+	for _, command := range newModel(Config{}, io.Discard).kong.Model.Children {
+		text := help(command.Name, "--help")
+		require.LessOrEqual(t, strings.Count(text, "\n"), 40, command.Name)
+		require.Regexp(t, `^Usage: loadgen .*\n\n(.*\n){0,5}  loadgen (`+command.Name+`|check)`, text)
+		for _, flag := range command.Flags {
+			require.Contains(t, text, "-"+flag.Name, "[no-]")
+		}
+	}
 	for _, topic := range topics {
 		lists(t, help("help", topicOf(&kong.Flag{Group: &topic})), func(f field) bool {
 			return topicOf(f.flag) == topicOf(&kong.Flag{Group: &topic})
@@ -1087,4 +1100,18 @@ func TestTextOfARequest(t *testing.T) {
 	long := func(end string) string { return Request{Body: `{"a":"` + strings.Repeat("x", 200) + end + `"}`}.Text() }
 	require.NotEqual(t, long("y"), long("z"))
 	require.Less(t, len(long("y")), 200)
+}
+
+// A lower max_concurrency lowers the defaults that it limits.
+func TestDefaultsFitMaxConcurrency(t *testing.T) {
+	for flags, want := range map[string][4]int{ // concurrency, and the slider's minimum, maximum and increment
+		"run --max-concurrency=100":                 {60, 60, 100, 10},
+		"run --max-concurrency=40 --concurrency=20": {20, 1, 40, 10},
+		"run --max-concurrency=65":                  {60, 60, 65, 5},
+		"sweep --max-concurrency=40 --levels=10":    {40, 1, 40, 10},
+		"run --max-concurrency=40 --rate=2/s":       {60, 1, 40, 10},
+	} {
+		c := input{args: append(strings.Fields(flags), target)}.must(t)
+		require.Equal(t, want, [4]int{c.Concurrency, c.Slider.Min, c.Slider.Max, c.Slider.Increment}, flags)
+	}
 }

@@ -233,6 +233,7 @@ func (c *Config) checkEndless(command Command) error {
 		{"rate", c.Rate.String(), len(c.Rate.Levels) > 1, "one rate, such as 12/s, with loadgen %s"},
 		{"start", "true", c.Start, "false (--no-start) with loadgen %s, which starts and stops the workload itself"},
 		{"duration", c.Duration.String(), c.Duration > 0, "leave it out with loadgen %s, which ends on its own"},
+		{"warmup", c.Warmup.String(), c.Warmup > 0, "leave it out with loadgen %s, whose spans have a warm-up of their own"},
 		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "leave it out with loadgen %s, which ends on its own"},
 		{
 			"fail_if", format(reflect.ValueOf(c.FailIf)), len(c.FailIf) > 0,
