@@ -16,7 +16,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-var update = flag.Bool("update", false, "rewrite limits.ts, figures.ts and workload.ts of src/client")
+var update = flag.Bool("update", false, "rewrite limits.ts, figures.ts and workload.ts of src/client, "+
+	"and the version where it is repeated")
 
 // Both ends of a range are in, and what lies beyond is out.
 func TestCheckLimits(t *testing.T) {
