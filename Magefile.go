@@ -305,13 +305,100 @@ func buildParts(ctx context.Context, bundles []frontend.Bundle, steps ...suite.S
 	return compiler.BuildAll(ctx, [2]string{program("loadgen"), "./sidecar/cmd/loadgen"})
 }
 
-// Package packs the Grafana app for six systems, into a zip archive and a folder in bin/package.
+// Package packs the Grafana app for six systems, the programs for four and their images into bin/package, with
+// SHA256SUMS. IMAGE_BASE names another base of the images than that of distroless: scratch needs no registry.
 func Package(ctx context.Context) error {
-	if err := frontend.Build(ctx, frontend.App); err != nil {
+	if err := frontend.Build(ctx, frontend.App, frontend.Page); err != nil {
 		return err
 	}
-	_, err := packApp(ctx, pack.Dir, pack.Platforms...)
-	return err
+	app, err := packApp(ctx, pack.Dir, pack.Platforms...)
+	if err != nil {
+		return err
+	}
+	o, err := programOptions(ctx)
+	if err != nil {
+		return err
+	}
+	archives, err := pack.Programs(o)
+	if err != nil {
+		return err
+	}
+	archives = append(archives, app)
+	for _, name := range pack.ProgramNames {
+		image, err := packImage(ctx, o, name)
+		if err != nil {
+			return err
+		}
+		archives = append(archives, image)
+	}
+	return pack.WriteSums(pack.Dir, archives)
+}
+
+// programOptions returns how programs of a release are built and packed.
+func programOptions(ctx context.Context) (pack.ProgramOptions, error) {
+	version, err := os.ReadFile(filepath.Join("sidecar", "api", "VERSION"))
+	if err != nil {
+		return pack.ProgramOptions{}, err
+	}
+	date, err := pack.Date(ctx, time.Now())
+	o := pack.ProgramOptions{
+		Dir: pack.Dir, Texts: []string{"LICENSE", "README.md"}, Version: strings.TrimSpace(string(version)), Date: date,
+		Platforms: pack.ProgramPlatforms, Out: os.Stdout,
+	}
+	o.Build = func(p pack.Platform, name, to string) error {
+		return buildFor(ctx, p, to, "./sidecar/cmd/"+name, "-ldflags=-s -w -X kvbooth/sidecar/api.release="+o.Version)
+	}
+	return o, err
+}
+
+// buildFor builds a program that is the same wherever it is built.
+func buildFor(ctx context.Context, p pack.Platform, to, path string, flags ...string) error {
+	args := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-o", to}, flags, []string{path})
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Arch)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// packImage makes the image of a program that is built for Linux, as the Dockerfile does.
+func packImage(ctx context.Context, o pack.ProgramOptions, name string) (pack.Archive, error) {
+	to, err := filepath.Abs(filepath.Join(o.Dir, name+"-"+o.Version+"-image.tar"))
+	if err != nil {
+		return pack.Archive{}, err
+	}
+	args := []string{
+		"run", "-C", filepath.Join("tools", "image"), ".", "-out", to, "-name", "kvbooth/" + name + ":" + o.Version,
+		"-program", name, "-date", strconv.FormatInt(o.Date.Unix(), 10),
+	}
+	if base := os.Getenv("IMAGE_BASE"); base != "" {
+		args = append(args, "-base", base)
+	}
+	if name == "loadgen" {
+		args = append(args, "-env", "LOADGEN_DATA_DIR=/data")
+	}
+	for _, p := range o.Platforms {
+		dir, err := filepath.Abs(o.Folder(p, name))
+		if err != nil {
+			return pack.Archive{}, err
+		}
+		if p.OS != "linux" {
+			continue
+		}
+		if name == "loadgen" { // members in one container connect to it
+			err = buildFor(ctx, p, filepath.Join(dir, "nats-server"), "github.com/nats-io/nats-server/v2",
+				"-modfile="+filepath.Join("tools", "nats", "go.mod"), "-ldflags=-s -w")
+		}
+		if err != nil {
+			return pack.Archive{}, err
+		}
+		args = append(args, p.Arch+"="+dir)
+	}
+	if err := suite.Command(ctx, "go", args...); err != nil {
+		return pack.Archive{}, fmt.Errorf("the image of %s: %w; IMAGE_BASE=scratch needs no registry", name, err)
+	}
+	image, err := pack.Describe(to)
+	fmt.Println(image)
+	return image, err
 }
 
 // packApp packs what is in dist with backends that the SDK's own build makes.
