@@ -16,6 +16,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
+	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/store"
 )
 
@@ -82,6 +83,9 @@ func corpusNotes(s api.CorpusStatus) (notes []string) {
 
 // checkWritable returns why a file could not be written, without creating it.
 func checkWritable(path string) error {
+	if report.IsConfigMap(path) {
+		return report.CheckConfigMap(path)
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
