@@ -66,6 +66,11 @@ func Cases(root string) ([]Case, error) {
 			"loadgen.config.target.url=https://llm.example.com", "members.replicas=2", "members.fleet=booth",
 			"members.nats.url=tls://nats.example.com:4222", "members.nats.existingSecret=nats-token",
 		}}, External: []string{"Secret nats-token"}},
+		{Name: "a Job alone", Options: Options{Set: []string{
+			"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false", "run.enabled=true",
+			"run.target=https://llm.example.com", "run.args={--requests=100,--fail-if=error_rate>1%}",
+			"run.outputs={run.json,run.html}", "run.env.LOADGEN_CONCURRENCY=8",
+		}}},
 	}
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(Dir), "values-*.yaml"))
 	if err != nil {
