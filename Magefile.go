@@ -258,10 +258,11 @@ func Check(ctx context.Context) error {
 	)
 }
 
-// Lint runs golangci-lint, which is built on first use.
+// Lint runs golangci-lint, which is built on first use, and actionlint on the example for GitHub Actions.
 func Lint(ctx context.Context) error {
 	fmt.Println("golangci-lint (built on first use, which takes a minute or two)")
-	return golangciLint(ctx, "run")
+	return errors.Join(golangciLint(ctx, "run"), suite.Command(ctx, "go", "tool",
+		"-modfile=tools/actionlint/go.mod", "actionlint", "deploy/ci/github-actions.yaml"))
 }
 
 // Format formats all Go files as lint requires.
