@@ -19,7 +19,8 @@ func TestProgramsAreReproducible(t *testing.T) {
 	var sums [2]string
 	for i := range sums {
 		o := ProgramOptions{
-			Dir: t.TempDir(), Texts: []string{license}, Version: "1.2.3", Date: day, Platforms: ProgramPlatforms, Out: t.Output(),
+			Dir: t.TempDir(), Texts: []string{license}, Version: "1.2.3", Date: day, Platforms: ProgramPlatforms,
+			Out: t.Output(),
 			Build: func(p Platform, name, to string) error {
 				return os.WriteFile(to, []byte(name+" for "+p.String()), 0o600)
 			},

@@ -25,8 +25,8 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// The chart's Job runs its command with the rights of its ServiceAccount, and its report is in the ConfigMap then. There
-// is no kubelet: the command runs here.
+// The chart's Job runs its command with the rights of its ServiceAccount, and its report is in the ConfigMap then.
+// There is no kubelet: the command runs here.
 func TestJobLeavesReportInConfigMap(t *testing.T) {
 	c := Start(t)
 	root, err := source.Root()
