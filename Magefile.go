@@ -178,7 +178,8 @@ func externalParts() []suite.Part {
 			Checks: "every values file rendered, linted and held against the configuration",
 		},
 		{
-			Name: "package", Run: packed, Capability: "the app as an archive", Checks: "packed with one backend",
+			Name: "package", Run: packed, Capability: "the app as an archive, images",
+			Checks: "packed with one backend; images on two bases are valid and equal each time",
 		},
 		{
 			Name: "validator", Run: validated, Capability: "the app in Grafana's catalog", Checks: "Grafana's plugin validator",
@@ -782,13 +783,15 @@ func onEngines(ctx context.Context) (suite.Count, error) {
 // everywhere is the system that Grafana's catalog asks a backend for.
 var everywhere = pack.Platform{OS: "linux", Arch: "amd64"}
 
-// packed packs the app with one backend, which has to do for a test: six take minutes.
+// packed packs the app with one backend, which has to do for a test: six take minutes. It tests how images are made.
 func packed(ctx context.Context) (suite.Count, error) {
-	_, err := packOne(ctx)
-	if err != nil {
+	if _, err := packOne(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	return suite.Count{Passed: 1}, nil
+	if err := suite.Command(ctx, "go", "test", "-C", filepath.Join("tools", "image"), "./..."); err != nil {
+		return suite.Count{}, err
+	}
+	return suite.Count{Passed: 2}, nil
 }
 
 // packOne packs the app with one backend.

@@ -25,6 +25,7 @@ func TestVersionIsThatOfPackageJSON(t *testing.T) {
 	for name, line := range map[string]string{
 		"sidecar/api/VERSION":             `(?m)^(\d.*)$`,
 		"deploy/chart/kvbooth/Chart.yaml": `(?m)^appVersion: (.*)$`,
+		"docs/kubernetes.md":              `(?m) V=(\d\S*)$`,
 		"package-lock.json":               `^{\s*"name": "[^"]*",\s*"version": "([^"]*)"`,
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
