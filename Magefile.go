@@ -317,40 +317,68 @@ func Package(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := programOptions(ctx)
-	if err != nil {
-		return err
-	}
-	archives, err := pack.Programs(o)
-	if err != nil {
-		return err
-	}
-	archives = append(archives, app)
-	for _, name := range pack.ProgramNames {
-		image, err := packImage(ctx, o, name)
-		if err != nil {
-			return err
+	archives := []pack.Archive{app}
+	for _, name := range []string{"loadgen", "booth"} {
+		for _, p := range pack.Platforms {
+			if p.OS == "windows" {
+				continue
+			}
+			packed, err := packProgram(ctx, p, name)
+			if err != nil {
+				return fmt.Errorf("%s for %s: %w", name, p, err)
+			}
+			archives = append(archives, packed...)
 		}
-		archives = append(archives, image)
 	}
-	return pack.WriteSums(pack.Dir, archives)
+	return pack.WriteSums(pack.Dir, archives, os.Stdout)
 }
 
-// programOptions returns how programs of a release are built and packed.
-func programOptions(ctx context.Context) (pack.ProgramOptions, error) {
-	version, err := os.ReadFile(filepath.Join("sidecar", "api", "VERSION"))
+// packProgram builds a program for a platform and packs it, for Linux also into an image as the Dockerfile makes it.
+func packProgram(ctx context.Context, p pack.Platform, name string) ([]pack.Archive, error) {
+	fmt.Println("building", name, "for", p)
+	text, err := os.ReadFile(filepath.Join("sidecar", "api", "VERSION"))
 	if err != nil {
-		return pack.ProgramOptions{}, err
+		return nil, err
 	}
 	date, err := pack.Date(ctx, time.Now())
-	o := pack.ProgramOptions{
-		Dir: pack.Dir, Texts: []string{"LICENSE", "README.md"}, Version: strings.TrimSpace(string(version)), Date: date,
-		Platforms: pack.ProgramPlatforms, Out: os.Stdout,
+	if err != nil {
+		return nil, err
 	}
-	o.Build = func(p pack.Platform, name, to string) error {
-		return buildFor(ctx, p, to, "./sidecar/cmd/"+name, "-ldflags=-s -w -X kvbooth/sidecar/api.release="+o.Version)
+	version := strings.TrimSpace(string(text))
+	to, err := filepath.Abs(filepath.Join(pack.Dir, strings.Join([]string{name, version, p.OS, p.Arch}, "-")))
+	if err != nil {
+		return nil, err
 	}
-	return o, err
+	program := filepath.Join(to, name)
+	release := "-ldflags=-s -w -X kvbooth/sidecar/api.release=" + version
+	if err := buildFor(ctx, p, program, "./sidecar/cmd/"+name, release); err != nil {
+		return nil, err
+	}
+	archive, err := pack.Program(to+".tar.gz", date, program, "LICENSE", "README.md")
+	if err != nil || p.OS != "linux" {
+		return []pack.Archive{archive}, err
+	}
+	args := []string{
+		"run", "-C", "tools/image", ".", "-arch=" + p.Arch, "-name=kvbooth/" + name + ":" + version,
+		"-date=" + strconv.FormatInt(date.Unix(), 10), "-out=" + to + "-image.tar",
+	}
+	if base := os.Getenv("IMAGE_BASE"); base != "" {
+		args = append(args, "-base="+base)
+	}
+	args = append(args, program)
+	if name == "loadgen" { // members in one container connect to it
+		server := filepath.Join(to, "nats-server")
+		err := buildFor(ctx, p, server, "github.com/nats-io/nats-server/v2", "-ldflags=-s -w", "-modfile=tools/nats/go.mod")
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, server)
+	}
+	if err := suite.Command(ctx, "go", args...); err != nil {
+		return nil, fmt.Errorf("image: %w; IMAGE_BASE=scratch needs no registry", err)
+	}
+	image, err := pack.Describe(to + "-image.tar")
+	return []pack.Archive{archive, image}, err
 }
 
 // buildFor builds a program that is the same wherever it is built.
@@ -360,47 +388,6 @@ func buildFor(ctx context.Context, p pack.Platform, to, path string, flags ...st
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Arch)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Run()
-}
-
-// packImage makes the image of a program that is built for Linux, as the Dockerfile does.
-func packImage(ctx context.Context, o pack.ProgramOptions, name string) (pack.Archive, error) {
-	to, err := filepath.Abs(filepath.Join(o.Dir, name+"-"+o.Version+"-image.tar"))
-	if err != nil {
-		return pack.Archive{}, err
-	}
-	args := []string{
-		"run", "-C", filepath.Join("tools", "image"), ".", "-out", to, "-name", "kvbooth/" + name + ":" + o.Version,
-		"-program", name, "-date", strconv.FormatInt(o.Date.Unix(), 10),
-	}
-	if base := os.Getenv("IMAGE_BASE"); base != "" {
-		args = append(args, "-base", base)
-	}
-	if name == "loadgen" {
-		args = append(args, "-env", "LOADGEN_DATA_DIR=/data")
-	}
-	for _, p := range o.Platforms {
-		dir, err := filepath.Abs(o.Folder(p, name))
-		if err != nil {
-			return pack.Archive{}, err
-		}
-		if p.OS != "linux" {
-			continue
-		}
-		if name == "loadgen" { // members in one container connect to it
-			err = buildFor(ctx, p, filepath.Join(dir, "nats-server"), "github.com/nats-io/nats-server/v2",
-				"-modfile="+filepath.Join("tools", "nats", "go.mod"), "-ldflags=-s -w")
-		}
-		if err != nil {
-			return pack.Archive{}, err
-		}
-		args = append(args, p.Arch+"="+dir)
-	}
-	if err := suite.Command(ctx, "go", args...); err != nil {
-		return pack.Archive{}, fmt.Errorf("the image of %s: %w; IMAGE_BASE=scratch needs no registry", name, err)
-	}
-	image, err := pack.Describe(to)
-	fmt.Println(image)
-	return image, err
 }
 
 // packApp packs what is in dist with backends that the SDK's own build makes.

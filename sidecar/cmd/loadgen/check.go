@@ -16,7 +16,6 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
-	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/store"
 )
 
@@ -83,8 +82,8 @@ func corpusNotes(s api.CorpusStatus) (notes []string) {
 
 // checkWritable returns why a file could not be written, without creating it.
 func checkWritable(path string) error {
-	if report.IsConfigMap(path) {
-		return report.CheckConfigMap(path)
+	if kubernetes.IsConfigMap(path) {
+		return kubernetes.WriteConfigMap(path, nil, "All")
 	}
 	info, err := os.Stat(path)
 	switch {

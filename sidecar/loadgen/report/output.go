@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
@@ -64,8 +62,8 @@ type Outputs []string
 // it. It leaves no file behind that was not there. The error is an *[api.FieldError]. formats appears in its text only.
 func OpenOutputs(formats Formats, paths []string) (Outputs, error) {
 	for _, path := range paths {
-		if IsConfigMap(path) {
-			if err := CheckConfigMap(path); err != nil {
+		if kubernetes.IsConfigMap(path) {
+			if err := kubernetes.WriteConfigMap(path, nil, "All"); err != nil {
 				return nil, formats.Unwritable(path, err)
 			}
 			continue
@@ -98,7 +96,7 @@ func (f Formats) Unwritable(path string, err error) error {
 func (o Outputs) Names() []string {
 	names := make([]string, len(o))
 	for i, path := range o {
-		if names[i] = path; IsConfigMap(path) {
+		if names[i] = path; kubernetes.IsConfigMap(path) {
 			continue
 		}
 		var err error
@@ -115,11 +113,7 @@ func (o Outputs) Write(write func(w io.Writer, format api.ReportFormat) error) e
 	var all []error
 	for _, path := range o {
 		format, _ := Formats{}.Of(path) // the configuration has checked the format
-		put := replace
-		if IsConfigMap(path) {
-			put = replaceKey
-		}
-		err := put(path, func(w io.Writer) error { return write(api.PrintableWriter(w), format) })
+		err := replace(path, func(w io.Writer) error { return write(api.PrintableWriter(w), format) })
 		if err != nil {
 			all = append(all, fmt.Errorf("output: %s could not be written: %w", path, err))
 		}
@@ -127,41 +121,16 @@ func (o Outputs) Write(write func(w io.Writer, format api.ReportFormat) error) e
 	return errors.Join(all...)
 }
 
-// configMapPrefix begins an output that is a key of a ConfigMap: configmap:NAME/KEY.
-const configMapPrefix = "configmap:"
-
-// configMapTimeout limits a call to the API server.
-const configMapTimeout = 30 * time.Second
-
-// IsConfigMap reports whether an output is a key of a ConfigMap, not a file.
-func IsConfigMap(path string) bool { return strings.HasPrefix(path, configMapPrefix) }
-
-// CheckConfigMap returns an error if a path for which [IsConfigMap] is true cannot be written now. It writes nothing.
-func CheckConfigMap(path string) error { return writeConfigMap(path, nil, "All") }
-
-// writeConfigMap writes a text to a path for which [IsConfigMap] is true.
-func writeConfigMap(path string, text []byte, dryRun ...string) error {
-	name, key, ok := strings.Cut(strings.TrimPrefix(path, configMapPrefix), "/")
-	if !ok {
-		return errors.New("a ConfigMap is written as configmap:NAME/KEY")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), configMapTimeout)
-	defer cancel()
-	return kubernetes.WriteConfigMap(ctx, name, key, text, dryRun...)
-}
-
-// replaceKey writes a key of a ConfigMap.
-func replaceKey(path string, write func(io.Writer) error) error {
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
-		return err
-	}
-	return writeConfigMap(path, text.Bytes())
-}
-
 // replace writes a file beside another one and then renames it. A file that cannot be replaced, such as a device or one
-// in a folder that is read only, is written in place.
+// in a folder that is read only, is written in place. The text of a key of a ConfigMap is sent when it is complete.
 func replace(path string, write func(io.Writer) error) error {
+	if kubernetes.IsConfigMap(path) {
+		var text bytes.Buffer
+		if err := write(&text); err != nil {
+			return err
+		}
+		return kubernetes.WriteConfigMap(path, text.Bytes())
+	}
 	to := path
 	if linked, err := filepath.EvalSymlinks(path); err == nil {
 		to = linked
