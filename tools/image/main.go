@@ -63,7 +63,8 @@ func write(base, arch, tag, out string, date time.Time, programs []string) error
 	if err != nil {
 		return err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	layer, err := tarball.LayerFromOpener(open)
 	if err != nil {
 		return err
 	}
