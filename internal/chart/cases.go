@@ -22,6 +22,13 @@ var complete = map[string]Case{
 	"values-generic.yaml":         {External: []string{"Gateway gateway"}},
 }
 
+// job are the values of a Job and nothing else.
+var job = []string{
+	"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false", "run.enabled=true",
+	"run.target=https://llm.example.com", "run.args={--requests=100,--fail-if=error_rate>1%}",
+	"run.outputs={run.json,run.html}", "run.env.LOADGEN_CONCURRENCY=8",
+}
+
 // Cases returns the configurations to test: the defaults with an existing Dynamo and with one that the chart creates,
 // every values file of the chart, and all options that can be enabled together. root is the module's root.
 func Cases(root string) ([]Case, error) {
@@ -66,11 +73,7 @@ func Cases(root string) ([]Case, error) {
 			"loadgen.config.target.url=https://llm.example.com", "members.replicas=2", "members.fleet=booth",
 			"members.nats.url=tls://nats.example.com:4222", "members.nats.existingSecret=nats-token",
 		}}, External: []string{"Secret nats-token"}},
-		{Name: "a Job alone", Options: Options{Set: []string{
-			"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false", "run.enabled=true",
-			"run.target=https://llm.example.com", "run.args={--requests=100,--fail-if=error_rate>1%}",
-			"run.outputs={run.json,run.html}", "run.env.LOADGEN_CONCURRENCY=8",
-		}}},
+		{Name: "a Job alone", Options: Options{Set: job}},
 	}
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(Dir), "values-*.yaml"))
 	if err != nil {

@@ -3,6 +3,7 @@ package pack
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -46,7 +47,7 @@ func untar(t *testing.T, path string) (modes map[string]fs.FileMode, texts map[s
 	modes, texts = map[string]fs.FileMode{}, map[string]string{}
 	for r := tar.NewReader(zipped); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return modes, texts
 		}
 		require.NoError(t, err)

@@ -16,8 +16,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-var update = flag.Bool("update", false, "rewrite limits.ts, figures.ts and workload.ts of src/client, "+
-	"and the version where it is repeated")
+var update = flag.Bool("update", false, "rewrite limits.ts, figures.ts and workload.ts of src/client")
 
 // Both ends of a range are in, and what lies beyond is out.
 func TestCheckLimits(t *testing.T) {

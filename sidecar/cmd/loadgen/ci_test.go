@@ -38,7 +38,9 @@ func ciCommands(t *testing.T) map[string]string {
 	read("gitlab-ci.yaml", &gitlab)
 	var argo struct {
 		Spec struct {
-			Templates []struct{ Container struct{ Command, Args []string } }
+			Templates []struct {
+				Container struct{ Command, Args []string }
+			}
 		}
 	}
 	read("argo-workflows.yaml", &argo)

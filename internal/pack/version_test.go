@@ -1,7 +1,8 @@
-package api_test
+package pack
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,8 @@ import (
 
 	"kvbooth/internal/source"
 )
+
+var update = flag.Bool("update", false, "write the version of package.json where it is repeated")
 
 // The version is that of package.json everywhere. `npm version` changes it, and runs this test with -update.
 func TestVersionIsThatOfPackageJSON(t *testing.T) {
