@@ -22,6 +22,9 @@ var complete = map[string]Case{
 	"values-generic.yaml":         {External: []string{"Gateway gateway"}},
 }
 
+// claim is what a Dynamo needs whose model the chart does not make.
+var claim = []string{"PersistentVolumeClaim model-nfs-pvc"}
+
 // job are the values of a Job and nothing else.
 var job = []string{
 	"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false", "run.enabled=true",
@@ -33,7 +36,6 @@ var job = []string{
 // every values file of the chart, and all options that can be enabled together. root is the module's root.
 func Cases(root string) ([]Case, error) {
 	made := []string{"serving.create=true"}
-	claim := []string{"PersistentVolumeClaim model-nfs-pvc"}
 	cases := []Case{
 		{Name: "default", Options: Options{Set: []string{"serving.name=booth"}}, Graphs: []string{"kvbooth/booth"}},
 		{Name: "dynamo", Options: Options{Set: made}, External: claim},
