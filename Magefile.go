@@ -182,7 +182,8 @@ func externalParts() []suite.Part {
 			Checks: "every values file rendered, linted and held against the configuration",
 		},
 		{
-			Name: "package", Run: packed, Capability: "the app as an archive", Checks: "packed with one backend",
+			Name: "package", Run: packed, Capability: "the app as an archive, images",
+			Checks: "packed with one backend; images on two bases are valid and equal each time",
 		},
 		{
 			Name: "validator", Run: validated, Capability: "the app in Grafana's catalog", Checks: "Grafana's plugin validator",
@@ -266,10 +267,11 @@ func Check(ctx context.Context) error {
 	)
 }
 
-// Lint runs golangci-lint, which is built on first use.
+// Lint runs golangci-lint, which is built on first use, and actionlint on the example for GitHub Actions.
 func Lint(ctx context.Context) error {
 	fmt.Println("golangci-lint (built on first use, which takes a minute or two)")
-	return golangciLint(ctx, "run")
+	return errors.Join(golangciLint(ctx, "run"), suite.Command(ctx, "go", "tool",
+		"-modfile=tools/actionlint/go.mod", "actionlint", "deploy/ci/github-actions.yaml"))
 }
 
 // Format formats all Go files as lint requires.
@@ -313,13 +315,87 @@ func buildParts(ctx context.Context, bundles []frontend.Bundle, steps ...suite.S
 	return compiler.BuildAll(ctx, [2]string{program("loadgen"), "./sidecar/cmd/loadgen"})
 }
 
-// Package packs the Grafana app for six systems, into a zip archive and a folder in bin/package.
+// Package packs the Grafana app for six systems, the programs for four and their images into bin/package, with
+// SHA256SUMS. IMAGE_BASE names another base of the images than that of distroless: scratch needs no registry.
 func Package(ctx context.Context) error {
-	if err := frontend.Build(ctx, frontend.App); err != nil {
+	if err := frontend.Build(ctx, frontend.App, frontend.Page); err != nil {
 		return err
 	}
-	_, err := packApp(ctx, pack.Dir, pack.Platforms...)
-	return err
+	app, err := packApp(ctx, pack.Dir, pack.Platforms...)
+	if err != nil {
+		return err
+	}
+	archives := []pack.Archive{app}
+	for _, name := range []string{"loadgen", "booth"} {
+		for _, p := range pack.Platforms {
+			if p.OS == "windows" {
+				continue
+			}
+			packed, err := packProgram(ctx, p, name)
+			if err != nil {
+				return fmt.Errorf("%s for %s: %w", name, p, err)
+			}
+			archives = append(archives, packed...)
+		}
+	}
+	return pack.WriteSums(pack.Dir, archives, os.Stdout)
+}
+
+// packProgram builds a program for a platform and packs it, for Linux also into an image as the Dockerfile makes it.
+func packProgram(ctx context.Context, p pack.Platform, name string) ([]pack.Archive, error) {
+	fmt.Println("building", name, "for", p)
+	text, err := os.ReadFile(filepath.Join("sidecar", "api", "VERSION"))
+	if err != nil {
+		return nil, err
+	}
+	date, err := pack.Date(ctx, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	version := strings.TrimSpace(string(text))
+	to, err := filepath.Abs(filepath.Join(pack.Dir, strings.Join([]string{name, version, p.OS, p.Arch}, "-")))
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(to, name)
+	release := "-ldflags=-s -w -X kvbooth/sidecar/api.release=" + version
+	if err := buildFor(ctx, p, program, "./sidecar/cmd/"+name, release); err != nil {
+		return nil, err
+	}
+	archive, err := pack.Program(to+".tar.gz", date, program, "LICENSE", "README.md")
+	if err != nil || p.OS != "linux" {
+		return []pack.Archive{archive}, err
+	}
+	args := []string{
+		"run", "-C", "tools/image", ".", "-arch=" + p.Arch, "-name=kvbooth/" + name + ":" + version,
+		"-date=" + strconv.FormatInt(date.Unix(), 10), "-out=" + to + "-image.tar",
+	}
+	if base := os.Getenv("IMAGE_BASE"); base != "" {
+		args = append(args, "-base="+base)
+	}
+	args = append(args, program)
+	if name == "loadgen" { // members in one container connect to it
+		server := filepath.Join(to, "nats-server")
+		err := buildFor(ctx, p, server, "github.com/nats-io/nats-server/v2", "-ldflags=-s -w", "-modfile=tools/nats/go.mod")
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, server)
+	}
+	if err := suite.Command(ctx, "go", args...); err != nil {
+		return nil, fmt.Errorf("image: %w; IMAGE_BASE=scratch needs no registry", err)
+	}
+	image, err := pack.Describe(to + "-image.tar")
+	return []pack.Archive{archive, image}, err
+}
+
+// buildFor builds a program that is the same wherever it is built.
+func buildFor(ctx context.Context, p pack.Platform, to, path string, flags ...string) error {
+	args := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-o", to}, flags, []string{path})
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Arch)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
 }
 
 // packApp packs what is in dist with backends that the SDK's own build makes.
@@ -702,13 +778,15 @@ func onEngines(ctx context.Context) (suite.Count, error) {
 // everywhere is the system that Grafana's catalog asks a backend for.
 var everywhere = pack.Platform{OS: "linux", Arch: "amd64"}
 
-// packed packs the app with one backend, which has to do for a test: six take minutes.
+// packed packs the app with one backend, which has to do for a test: six take minutes. It tests how images are made.
 func packed(ctx context.Context) (suite.Count, error) {
-	_, err := packOne(ctx)
-	if err != nil {
+	if _, err := packOne(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	return suite.Count{Passed: 1}, nil
+	if err := suite.Command(ctx, "go", "test", "-C", filepath.Join("tools", "image"), "./..."); err != nil {
+		return suite.Count{}, err
+	}
+	return suite.Count{Passed: 2}, nil
 }
 
 // packOne packs the app with one backend.

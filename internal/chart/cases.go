@@ -22,11 +22,20 @@ var complete = map[string]Case{
 	"values-generic.yaml":         {External: []string{"Gateway gateway"}},
 }
 
+// claim is what a Dynamo needs whose model the chart does not make.
+var claim = []string{"PersistentVolumeClaim model-nfs-pvc"}
+
+// job are the values of a Job and nothing else.
+var job = []string{
+	"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false", "run.enabled=true",
+	"run.target=https://llm.example.com", "run.args={--requests=100,--fail-if=error_rate>1%}",
+	"run.outputs={run.json,run.html}", "run.env.LOADGEN_CONCURRENCY=8",
+}
+
 // Cases returns the configurations to test: the defaults with an existing Dynamo and with one that the chart creates,
 // every values file of the chart, and all options that can be enabled together. root is the module's root.
 func Cases(root string) ([]Case, error) {
 	made := []string{"serving.create=true"}
-	claim := []string{"PersistentVolumeClaim model-nfs-pvc"}
 	cases := []Case{
 		{Name: "default", Options: Options{Set: []string{"serving.name=booth"}}, Graphs: []string{"kvbooth/booth"}},
 		{Name: "dynamo", Options: Options{Set: made}, External: claim},
@@ -66,6 +75,7 @@ func Cases(root string) ([]Case, error) {
 			"loadgen.config.target.url=https://llm.example.com", "members.replicas=2", "members.fleet=booth",
 			"members.nats.url=tls://nats.example.com:4222", "members.nats.existingSecret=nats-token",
 		}}, External: []string{"Secret nats-token"}},
+		{Name: "a Job alone", Options: Options{Set: job}},
 	}
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(Dir), "values-*.yaml"))
 	if err != nil {

@@ -285,6 +285,7 @@ func TestRefused(t *testing.T) {
 		{serving, "serving.grove=false,serving.kaiQueue=booth", "need Grove"},
 		{serving, "serving.nodes=2", "allowed is a number by which serving.tensorParallel, 1, can be divided"},
 		{gateway, "loadgen.secrets.followup=key", "set loadgen.config.followup.url"},
+		{gateway, "loadgen.enabled=false,grafana.enabled=false,serving.name=,run.enabled=true", "run has no target"},
 		{gateway, "loadgen.secrets.corpus=key", "set loadgen.config.corpus.s3.endpoint and loadgen.config.corpus.s3.bucket"},
 
 		{gateway, "loadgen.config.token_file=/tmp/none", "loadgen.config.token_file is the chart's"},

@@ -127,3 +127,9 @@ func TestHealthExitCode(t *testing.T) {
 		require.Equal(t, want, run(t.Context(), t.Context(), []string{"health", url}, &out, &out), "%s: %s", url, &out)
 	}
 }
+
+func TestVersion(t *testing.T) {
+	var out output.Buffer
+	require.Equal(t, success, run(t.Context(), t.Context(), []string{"version"}, &out, &out))
+	require.Regexp(t, `^booth \d+\.\d+\.\d+-dev`, out.String())
+}

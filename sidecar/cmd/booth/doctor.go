@@ -108,7 +108,10 @@ func printReport(r doctor.Report, asJSON bool, w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
-		return e.Encode(r)
+		return e.Encode(struct {
+			Program string `json:"program"`
+			doctor.Report
+		}{api.BoothProgram(), r})
 	}
 	for _, s := range r.Sections {
 		fmt.Fprintf(w, "%s\n", s.Name)

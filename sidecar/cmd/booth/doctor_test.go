@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
 )
 
@@ -65,6 +66,7 @@ func TestDoctorExitCodesAndOutput(t *testing.T) {
 	assert.Equal(t, failure, code)
 	var r doctor.Report
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Contains(t, out, `"program": "`+api.BoothProgram()+`",`)
 	assert.Len(t, r.Sections, 5)
 	assert.Positive(t, r.Problems)
 	assert.Equal(t, "Bearer the-token-of-the-file", <-tokens)

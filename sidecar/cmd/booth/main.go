@@ -44,6 +44,14 @@ type commands struct {
 	Doctor     doctorCmd     `cmd:"" help:"Check a booth and its cluster before an event: reports problems and how to fix them. Changes nothing."`
 	Manifest   manifestCmd   `cmd:"" help:"Check the objects that helm template prints: how many GPUs they request, and whether a Kubernetes cluster accepts their DynamoGraphDeployments. Changes nothing."`
 	Health     healthCmd     `cmd:"" help:"Check a health URL, for use as a container health check."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+type versionCmd struct{}
+
+func (versionCmd) run(_, _ context.Context, stdout, _ io.Writer) error {
+	_, err := fmt.Fprintln(stdout, "booth", api.ProgramVersion())
+	return err
 }
 
 // command is a command of the command line. It runs until ctx ends and then stops its processes. When killCtx ends

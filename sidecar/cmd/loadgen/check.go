@@ -82,6 +82,9 @@ func corpusNotes(s api.CorpusStatus) (notes []string) {
 
 // checkWritable returns why a file could not be written, without creating it.
 func checkWritable(path string) error {
+	if kubernetes.IsConfigMap(path) {
+		return kubernetes.WriteConfigMap(path, nil, "All")
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():

@@ -43,6 +43,7 @@ type churner struct {
 func newChurn(g *generator, conf *config.Config, outputs report.Outputs) (*churner, error) {
 	s := conf.Churn
 	c := &churner{generator: g, conf: conf, outputs: outputs, report: churn.Report{
+		Program: api.Program(),
 		Windows: churn.Windows{Before: s.Before.Seconds(), Window: s.Window.Seconds()}, After: s.After.Seconds(),
 		WarmUp: s.WarmUp.Seconds(), Level: conf.WorkloadSettings().Level, Seed: conf.Seed, Blocks: s.Blocks,
 	}}

@@ -65,6 +65,7 @@ func TestChurn(t *testing.T) {
 	assert.Equal(t, []string{"/break/only", "/repair", "/break/only", "/repair"}, called())
 	var r churn.Report
 	require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))
+	assert.Equal(t, api.Program(), r.Program)
 	require.Len(t, r.Instances, 2)
 	first := r.Instances[0]
 	assert.Equal(t, first.Failed, first.Errors[api.ErrorHTTP5xx])

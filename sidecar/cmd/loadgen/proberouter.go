@@ -19,6 +19,7 @@ import (
 // probeRouters looks at the router of each arm, or of the target, and prints what it finds. The error is a notStarted.
 func probeRouters(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	type result struct {
+		Program  string          `json:"program"`
 		Arm      string          `json:"arm,omitempty"`
 		URL      string          `json:"url"`
 		Report   probe.Report    `json:"report"`
@@ -30,7 +31,7 @@ func probeRouters(ctx context.Context, conf *config.Config, stdout io.Writer) er
 		if err != nil {
 			return notStarted{err}
 		}
-		all = append(all, result{at.arm, at.conf.Target.URL, report, report.Findings()})
+		all = append(all, result{api.Program(), at.arm, at.conf.Target.URL, report, report.Findings()})
 		if conf.Probe.Format == "text" {
 			printProbe(stdout, at.arm, at.conf.Target.URL, &report)
 		}

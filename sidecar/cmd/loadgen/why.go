@@ -38,7 +38,10 @@ func why(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	if q.Format == "json" {
 		e := json.NewEncoder(stdout)
 		e.SetIndent("", "  ")
-		return e.Encode(s)
+		return e.Encode(struct {
+			Program string `json:"program"`
+			*api.Shadow
+		}{api.Program(), &s})
 	}
 	printWhy(stdout, &s)
 	return nil

@@ -43,6 +43,8 @@ Mean TTFT 100.0 ms
       50.0 ms  prefill  computing the tokens of the prompt that were not cached, up to the first token
       10.0 ms  rest     unexplained: the engines' TTFT, less the parts above
 `, stdout)
+	_, stdout, _ = command(t, "why", "--from="+server.URL, "--format=json")
+	assert.Contains(t, stdout, `"program": "`+api.Program()+`",`)
 	shown = api.Shadow{Source: api.ShadowNone, Message: "no cluster data"}
 	code, _, stderr := command(t, "why", "--from="+server.URL)
 	assert.Equal(t, badInput, code)

@@ -13,6 +13,7 @@ import (
 
 // Report is what a trial under events has found, in JSON, too.
 type Report struct {
+	Program     string       `json:"program"`
 	Windows     Windows      `json:"windows"` // s
 	After       float64      `json:"after"`   // s
 	WarmUp      float64      `json:"warm_up"` // s

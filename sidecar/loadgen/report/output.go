@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
 // Formats lists the file formats of a kind of report.
@@ -72,6 +74,12 @@ type Outputs []string
 // it. It leaves no file behind that was not there. The error is an *[api.FieldError]. formats appears in its text only.
 func OpenOutputs(formats Formats, paths []string) (Outputs, error) {
 	for _, path := range paths {
+		if kubernetes.IsConfigMap(path) {
+			if err := kubernetes.WriteConfigMap(path, nil, "All"); err != nil {
+				return nil, formats.Unwritable(path, err)
+			}
+			continue
+		}
 		_, err := os.Stat(path)
 		isNew := errors.Is(err, os.ErrNotExist)
 		f, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE, 0o644)
@@ -100,6 +108,9 @@ func (f Formats) Unwritable(path string, err error) error {
 func (o Outputs) Names() []string {
 	names := make([]string, len(o))
 	for i, path := range o {
+		if names[i] = path; kubernetes.IsConfigMap(path) {
+			continue
+		}
 		var err error
 		if names[i], err = filepath.Abs(path); err != nil {
 			names[i] = path
@@ -123,8 +134,15 @@ func (o Outputs) Write(write func(w io.Writer, format api.ReportFormat) error) e
 }
 
 // replace writes a file beside another one and then renames it. A file that cannot be replaced, such as a device or one
-// in a folder that is read only, is written in place.
+// in a folder that is read only, is written in place. The text of a key of a ConfigMap is sent when it is complete.
 func replace(path string, write func(io.Writer) error) error {
+	if kubernetes.IsConfigMap(path) {
+		var text bytes.Buffer
+		if err := write(&text); err != nil {
+			return err
+		}
+		return kubernetes.WriteConfigMap(path, text.Bytes())
+	}
 	to := path
 	if linked, err := filepath.EvalSymlinks(path); err == nil {
 		to = linked

@@ -1,0 +1,46 @@
+package pack
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/source"
+)
+
+var update = flag.Bool("update", false, "write the version of package.json where it is repeated")
+
+// The version is that of package.json everywhere. `npm version` changes it, and runs this test with -update.
+func TestVersionIsThatOfPackageJSON(t *testing.T) {
+	root, err := source.Root()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "package.json"))
+	require.NoError(t, err)
+	var pkg struct{ Version string }
+	require.NoError(t, json.Unmarshal(text, &pkg))
+	for name, line := range map[string]string{
+		"sidecar/api/VERSION":             `(?m)^(\d.*)$`,
+		"deploy/chart/kvbooth/Chart.yaml": `(?m)^appVersion: (.*)$`,
+		"docs/kubernetes.md":              `(?m) V=(\d\S*)$`,
+		"package-lock.json":               `^{\s*"name": "[^"]*",\s*"version": "([^"]*)"`,
+	} {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		at := regexp.MustCompile(line).FindSubmatchIndex(text)
+		require.NotNil(t, at, name)
+		if *update {
+			text = slices.Concat(text[:at[2]], []byte(pkg.Version), text[at[3]:])
+			require.NoError(t, os.WriteFile(path, text, 0o644))
+			continue
+		}
+		assert.Equal(t, pkg.Version, string(text[at[2]:at[3]]), name)
+	}
+}
