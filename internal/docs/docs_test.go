@@ -72,6 +72,9 @@ func read(t *testing.T, path string) page {
 			}
 			p.code = append(p.code, code{strings.TrimSpace(line), at, true})
 		default:
+			if row := strings.SplitN(line, "|", 3); path == otherTools && len(row) == 3 {
+				line = row[2] // without the flags of the other program
+			}
 			p.prose += span.ReplaceAllString(line, "`") + "\n"
 			for _, s := range span.FindAllStringSubmatch(line, -1) {
 				p.code = append(p.code, code{s[1], at, false})
@@ -105,6 +108,9 @@ func anchor(heading string, taken []string) string {
 
 // history also contains removed names. Only its links are checked.
 const history = "CHANGELOG.md"
+
+// otherTools has tables of two columns: the flags of another program, and those of the load generator in their place.
+const otherTools = "docs/from-other-tools.md"
 
 // pages returns the documents of the project without the texts of the corpus.
 func pages(t *testing.T) []page {
@@ -346,6 +352,23 @@ func TestDocumentedFlagsExist(t *testing.T) {
 		}
 	}
 	assert.Greater(t, commands, 30)
+}
+
+// Each flag in the second column is one of the load generator, also where another program has it too.
+func TestFlagsInPlaceOfOthersExist(t *testing.T) {
+	all := slices.Concat(slices.Collect(maps.Values(known(t)["loadgen"]))...)
+	rows := 0
+	for i, line := range strings.Split(content(t, otherTools), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 {
+			continue
+		}
+		rows++
+		for _, flag := range dashed.FindAllString(cells[2], -1) {
+			assert.True(t, slices.Contains(all, flag), "%s:%d: loadgen has no flag %s", otherTools, i+1, flag)
+		}
+	}
+	assert.Greater(t, rows, 50)
 }
 
 func TestDocumentedMageTargetsExist(t *testing.T) {
