@@ -1,7 +1,7 @@
 import { DASH, digits, plain, valueWithUnit, type Format } from '../../lib/format';
 import { clock } from '../../lib/time';
 import { axisFrom, type Axis } from './axis';
-import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Span } from './types';
+import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Sign, Span } from './types';
 
 /** The content of a chart. */
 export interface Drawing {
@@ -11,6 +11,7 @@ export interface Drawing {
   bands?: ChartBand[];
   /** Vertical lines with a label each. */
   marks?: Mark[];
+  signs?: Sign[];
   format: Format;
   /** A horizontal line that values must not exceed: the objective. */
   slo?: number;
@@ -113,6 +114,10 @@ export function runsAbove(points: Point[], limit: number): Array<[from: number, 
 export function placeText(x: Span | Levels, at: number): string {
   if (isSpan(x)) {
     return clock(at);
+  }
+  const reading = x.readings?.[x.levels.indexOf(at)];
+  if (reading !== undefined) {
+    return reading;
   }
   return x.unit ? `${levelText(x, at)} ${x.unit}` : levelText(x, at).replace(/\n.*/s, '');
 }
