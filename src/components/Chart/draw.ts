@@ -128,21 +128,22 @@ function drawMarks({ plot, ctx, view: { marks = [] }, theme, px, font }: Pen) {
   }
 }
 
-/** Draws the value of each bar, and each sign, above its place. */
+/** Draws the value of each bar above it, and each sign below its value. */
 function drawValues({ plot, ctx, view: { lines, signs = [], format }, theme, px, font }: Pen) {
-  const above = (text: string, x: number, y: number, distance: number) =>
-    write({ ctx, theme, font }, text, plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true) - distance, {
-      align: 'center',
-      color: theme.colors.text.primary,
-    });
+  const words: Words = { align: 'center', color: theme.colors.text.primary };
   for (const { points, look } of lines) {
     for (const [x, y] of look === 'bars' ? points : []) {
       if (y !== undefined) {
-        above(valueWithUnit(y, { ...format, decimals: 0 }), x, y, 4 * px);
+        const [left, top] = [plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true)];
+        write({ ctx, theme, font }, valueWithUnit(y, { ...format, decimals: 0 }), left, top - 4 * px, words);
       }
     }
   }
-  signs.forEach(({ at: [x, y], text }) => above(text, x, y, 6 * px));
+  const bottom = plot.bbox.top + plot.bbox.height;
+  for (const { at, text } of signs) {
+    const low = plot.valToPos(at[1], 'y', true) + 1.5 * font;
+    write({ ctx, theme, font }, text, plot.valToPos(at[0], 'x', true), Math.min(low, bottom), words);
+  }
 }
 
 /** Draws a triangle at the upper edge above each part of a line that is higher than the axis. */

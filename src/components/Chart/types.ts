@@ -39,7 +39,7 @@ export interface Mark {
   tone?: Tone;
 }
 
-/** A sign above a value. */
+/** A sign below a value. */
 export interface Sign {
   at: [x: number, y: number];
   text: string;

@@ -1,7 +1,7 @@
 import { figures, type BaselineRow, type FigureKey, type TrialDifference } from '../../client';
 import { meanTTFT, timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { costKeys, COSTS } from '../../lib/cost';
-import { digits, MS, number, PERCENT, signed, valueWithUnit, type Format } from '../../lib/format';
+import { digits, MS, number, PERCENT, SECONDS, signed, valueWithUnit, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
 
 /** A metric of a row: its name and value, with its 95 % interval where it has one. */
@@ -49,6 +49,7 @@ const formats: Record<string, Format> = {
   ttft_p50: MS,
   'ttft_p95_turn2+': MS,
   tpot_p95: MS,
+  latency_p95: SECONDS,
   kv_hit_ratio: PERCENT,
   goodput: PERCENT,
   output_tokens_per_turn: { decimals: 1 },

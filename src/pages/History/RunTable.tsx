@@ -9,7 +9,7 @@ import type { RowFigure } from '../../lib/figures';
 import { digits } from '../../lib/format';
 import { stylesOf, verdicts } from '../../lib/styles';
 import { dateTime } from '../../lib/time';
-import { ACCEPTED, changesOf, FAILED, labelsText, sizeText, type Series, type SeriesRun } from './model';
+import { ACCEPTED, changesOf, directionOf, FAILED, labelsText, sizeText, type Series, type SeriesRun } from './model';
 
 interface RunTableProps {
   series: Series;
@@ -38,8 +38,10 @@ export const RunTable = memo(function RunTable({ series, figure, onAccept, disab
         );
       },
     },
+    { name: 'Labels', className: styles.labels, isWide: true, cell: ({ run }) => labelsText(run) },
     {
       name: 'Notes',
+      isUnnamed: true,
       cell: ({ run: { id, accepted, failed, verdict } }) => {
         const change = changes.get(id);
         return (
@@ -48,15 +50,14 @@ export const RunTable = memo(function RunTable({ series, figure, onAccept, disab
             {failed && <div>{FAILED} Failed</div>}
             {failed && verdict && <small>{verdict}</small>}
             {change && (
-              <div className={change.better ? styles.better : styles.worse}>
-                {change.better ? 'Better' : 'Worse'}, {sizeText(change)}
+              <div className={styles[directionOf(change)]}>
+                {sizeText(change)}, {directionOf(change)}
               </div>
             )}
           </>
         );
       },
     },
-    { name: 'Labels', className: styles.labels, cell: ({ run }) => labelsText(run) },
   ];
   if (onAccept) {
     columns.push({

@@ -11,6 +11,7 @@ import {
   useMe,
   usePolled,
   type Polled,
+  type RunChange,
   type RunHistory,
   type RunRecord,
 } from '../../client';
@@ -21,14 +22,26 @@ import { useAction } from '../../components/Controls/useAction';
 import { NotLoaded } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import type { RowFigure } from '../../lib/figures';
-import { number, valueWithUnit } from '../../lib/format';
+import { number } from '../../lib/format';
 import { arrivalOf } from '../../lib/known';
 import { COLUMN, stylesOf, verdicts, WRAP } from '../../lib/styles';
 import { clock, dateTime } from '../../lib/time';
 import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
-import { ACCEPTED, drawingOf, drawingText, FAILED, runFigures, seriesOf, sizeText, type Series } from './model';
+import {
+  changesOf,
+  countText,
+  directionOf,
+  drawingOf,
+  drawingText,
+  runFigures,
+  seriesOf,
+  SIGNS,
+  sizeText,
+  valuesText,
+  type Series,
+} from './model';
 import { RunTable } from './RunTable';
 
 /** The intervals between requests for the history, in milliseconds: after an answer, and after a failure. */
@@ -112,13 +125,10 @@ function Known({ all }: { all: Series[] }) {
   );
 }
 
-function optionOf({ key, title, runs }: Series) {
-  const count = `${number(runs.length)} ${runs.length === 1 ? 'run' : 'runs'}`;
-  return {
-    value: key,
-    label: title,
-    description: `${count}, last ${dateTime(runs[runs.length - 1].run.ended, 'minute')}`,
-  };
+function optionOf(series: Series) {
+  const { key, title, runs } = series;
+  const last = dateTime(runs[runs.length - 1].run.ended, 'minute');
+  return { value: key, label: title, description: `${countText(series)}, last ${last}` };
 }
 
 interface ViewProps {
@@ -126,40 +136,51 @@ interface ViewProps {
   figure: RowFigure;
 }
 
-/** The changes of all figures in words. */
-function Changes({ series: { changes, runs }, figure, onFigure }: ViewProps & { onFigure(key: string): void }) {
+/** The least number of runs in which a change is found. */
+const LEAST = 6;
+
+/** The changes of a figure in words, and the other figures that changed. */
+function Changes({ series, figure, onFigure }: ViewProps & { onFigure(key: string): void }) {
   const styles = useStyles();
-  if (changes.length === 0) {
-    return <p role="status">No figure has changed lastingly in {number(runs.length)} runs.</p>;
-  }
+  const own = [...changesOf(series, figure).values()];
+  const others = runFigures.flatMap((other) => {
+    const last = [...changesOf(series, other).values()].at(-1);
+    return last && other !== figure ? [{ ...other, last }] : [];
+  });
+  const endOf = ({ run: id }: RunChange) => series.runs.find(({ run }) => run.id === id)?.run.ended ?? '';
   return (
-    <ul className={styles.changes} aria-label="Changes">
-      {changes.map((change) => {
-        const { name, format } = runFigures.find(({ key }) => key === change.figure) ?? {
-          name: change.figure,
-          format: {},
-        };
-        const first = runs.find(({ run }) => run.id === change.run)?.run;
-        return (
-          <li key={`${change.figure} ${change.run}`}>
-            <Button
-              fill="text"
-              size="sm"
-              aria-pressed={change.figure === figure.key}
-              onClick={() => onFigure(change.figure)}
-            >
-              {name}
-            </Button>
-            <span className={change.better ? styles.better : styles.worse}>{change.better ? 'better' : 'worse'}</span>
-            <span>
-              {sizeText(change)} since run {change.run}
-              {first && `, ${dateTime(first.ended, 'minute')}`}: from {valueWithUnit(change.before, format)} to{' '}
-              {valueWithUnit(change.after, format)}
+    <div className={styles.changes} role="group" aria-label="Changes">
+      {own.length === 0 && (
+        <p>
+          {figure.name}:{' '}
+          {series.runs.length < LEAST
+            ? `${countText(series)}, changes are found in ${number(LEAST)} or more.`
+            : `no lasting change found in ${countText(series)}.`}
+        </p>
+      )}
+      {own.map((change) => (
+        <p key={change.run}>
+          {figure.name}{' '}
+          <b className={styles[directionOf(change)]}>
+            {sizeText(change)}, {directionOf(change)}
+          </b>{' '}
+          since run {change.run}, {dateTime(endOf(change), 'minute')}: {valuesText(change)}
+        </p>
+      ))}
+      {others.length > 0 && (
+        <p>
+          Also changed:{' '}
+          {others.map(({ key, name, last }) => (
+            <span key={key}>
+              <Button fill="text" size="sm" onClick={() => onFigure(key)}>
+                {name}
+              </Button>{' '}
+              <span className={styles[directionOf(last)]}>{directionOf(last)}</span>
             </span>
-          </li>
-        );
-      })}
-    </ul>
+          ))}
+        </p>
+      )}
+    </div>
   );
 }
 
@@ -172,18 +193,21 @@ function Curve({ series, figure }: ViewProps) {
   if (drawing.marks!.length > 0) {
     legend.push({ key: 'mean', tone: 'unknown', look: 'dashed', words: 'mean between changes' });
   }
-  const signs = drawing.signs!.map(({ text }) => text).join('');
-  for (const [sign, words] of [
-    [ACCEPTED, 'accepted'],
-    [FAILED, 'failed'],
-  ]) {
-    if (signs.includes(sign)) {
-      legend.push({ key: words, words: `${sign} ${words}` });
+  const texts = drawing.signs!.map(({ text }) => text).join('');
+  for (const [sign, words] of Object.entries(SIGNS)) {
+    if (texts.includes(sign)) {
+      legend.push({ key: sign, sign, words });
     }
   }
   return (
     <ChartGrid least={320} most={1} stretched legend={legend}>
-      <ChartFigure caption={figure.heading}>
+      <ChartFigure
+        caption={
+          <>
+            {figure.heading} {drawing.floor !== 0 && <i>the axis does not begin at 0</i>}
+          </>
+        }
+      >
         <Chart label={`${figure.name} by run`} words={drawingText(series, figure)} {...drawing} />
       </ChartFigure>
     </ChartGrid>
@@ -221,11 +245,9 @@ const useStyles = stylesOf((theme) => ({
   changes: {
     ...COLUMN,
     gap: theme.spacing(0.5),
-    margin: 0,
-    padding: 0,
-    listStyle: 'none',
     fontVariantNumeric: 'tabular-nums',
-    '& li': { ...WRAP, alignItems: 'baseline', gap: theme.spacing(0, 1) },
+    '& b': { fontWeight: theme.typography.fontWeightMedium },
+    '& p > span': { marginRight: theme.spacing(1.5), whiteSpace: 'nowrap' },
     '& button': { height: 'auto', padding: 0, fontSize: 'inherit' },
   },
   ...verdicts(theme),

@@ -1,8 +1,8 @@
 import type { BaselineRow, RunChange, RunHistory, RunRecord, RunSeries } from '../../client';
 import type { ChartLine, Drawing } from '../../components/Chart';
-import { isShare } from '../../components/SweepResult';
+import { isShare, metricValue } from '../../components/SweepResult';
 import { meanTTFT, timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
-import { number, signed, valueWithUnit } from '../../lib/format';
+import { DASH, number, signed } from '../../lib/format';
 import { levelWords } from '../../lib/level';
 import { modeKey, modeText } from '../../lib/names';
 import { clock, dateTime, day } from '../../lib/time';
@@ -39,7 +39,7 @@ export function seriesOf({ runs, series }: RunHistory): Series[] {
   const all = series.map((one): Series => ({
     ...one,
     key: `${one.name} ${one.concurrency} ${modeKey(one)} ${one.runs[0]}`, // another workload or kind begins another one
-    title: `${one.name}: ${levelWords(one.concurrency)}, ${modeText(one)}`,
+    title: [`${one.name}: ${levelWords(one.concurrency)}`, ...(isNamed(one) ? [modeText(one)] : [])].join(', '),
     runs: one.runs.flatMap((id) => {
       const run = byId.get(id);
       const row = run && rowOf(one, run);
@@ -48,6 +48,11 @@ export function seriesOf({ runs, series }: RunHistory): Series[] {
   }));
   const newest = ({ runs: own }: Series) => Date.parse(own[own.length - 1].run.ended);
   return all.filter(({ runs: own }) => own.length > 0).sort((a, b) => newest(b) - newest(a));
+}
+
+/** Whether a series has an arm or a mode to name. */
+function isNamed({ arm, mode, speculation }: RunSeries): boolean {
+  return arm !== undefined || mode !== 'unknown' || (speculation !== 'off' && speculation !== 'not_recorded');
 }
 
 /** Returns the changes of a figure by the run that is the first one after each. */
@@ -61,8 +66,23 @@ export function sizeText({ figure, before, after }: RunChange): string {
     return `${signed(100 * (after - before))} points`;
   }
   const ratio = after / before;
-  const { unit } = runFigures.find(({ key }) => key === figure)?.format ?? {};
-  return ratio > 2 ? `${number(ratio, 1)} times as ${unit ? 'long' : 'much'}` : `${signed(100 * (ratio - 1))} %`;
+  const isRate = runFigures.some(({ key, isMoreBetter }) => key === figure && isMoreBetter);
+  return ratio > 2 ? `${number(ratio, 1)} times as ${isRate ? 'much' : 'long'}` : `${signed(100 * (ratio - 1))} %`;
+}
+
+/** Describes the values of a change: "from 120 ms to 130 ms". */
+export function valuesText({ figure, before, after }: RunChange): string {
+  return `from ${metricValue(figure, before)} to ${metricValue(figure, after)}`;
+}
+
+/** The direction of a change, and the name of its style. */
+export function directionOf({ better }: RunChange): 'better' | 'worse' {
+  return better ? 'better' : 'worse';
+}
+
+/** The number of runs of a series: "20 runs". */
+export function countText({ runs }: Series): string {
+  return `${number(runs.length)} ${runs.length === 1 ? 'run' : 'runs'}`;
 }
 
 /** Formats the labels of a run: "commit=3f2c1a0". */
@@ -91,7 +111,7 @@ export function drawingOf(series: Series, figure: RowFigure): Drawing {
       name: 'Mean between changes',
       tone: 'unknown',
       look: 'dashed',
-      points: places.slice(from, to).map((place) => [place, value]),
+      points: places.map((place) => [place, place >= from && place < to ? value : undefined]),
     });
     return [...(i === 0 ? [mean(0, at, before)] : []), mean(at, changed[i + 1] ?? runs.length, after)];
   });
@@ -118,28 +138,37 @@ export function drawingOf(series: Series, figure: RowFigure): Drawing {
     ],
     marks: changed.map((at) => {
       const change = changes.get(runs[at].run.id)!;
-      return { at: at - 0.5, text: `${change.better ? '▲ better' : '▼ worse'}, ${sizeText(change)}` };
+      return { at: at - 0.5, text: `${change.better ? '▲' : '▼'} ${sizeText(change)}, ${directionOf(change)}` };
     }),
     signs: runs.flatMap(({ run, row }, i) => {
-      const top = figure.interval(row)?.[1] ?? figure.value(row);
+      const low = figure.interval(row)?.[0] ?? figure.value(row);
       const text = (run.failed ? FAILED : '') + (run.accepted ? ACCEPTED : '');
-      return text && top !== undefined ? [{ at: [i, top] as [number, number], text }] : [];
+      return text && low !== undefined ? [{ at: [i, low] as [number, number], text }] : [];
     }),
+    floor: floorOf(series, figure),
     format: figure.format,
   };
 }
 
+/** Returns where the axis of a figure begins: near the least value, where all are alike, else at 0. */
+function floorOf({ runs }: Series, { value, interval }: RowFigure): number {
+  const all = runs.flatMap(({ row }) => interval(row) ?? value(row) ?? []);
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  return low > high / 2 ? Math.max(0, low - (high - low) / 4) : 0;
+}
+
 /** The signs of runs. */
-export const ACCEPTED = '✓';
-export const FAILED = '✕';
+export const [ACCEPTED, FAILED] = ['✓', '✕'];
+export const SIGNS = { [ACCEPTED]: 'accepted', [FAILED]: 'failed' };
 
 /** Describes a drawing: how many runs, the last value, and each change. */
 export function drawingText(series: Series, figure: RowFigure): string {
   const { run, row } = series.runs[series.runs.length - 1];
-  const found = [...changesOf(series, figure).values()];
+  const value = figure.value(row);
   return [
-    `, ${number(series.runs.length)} runs`,
-    `; last ${valueWithUnit(figure.value(row), figure.format)}, ${runText(run)}`,
-    ...found.map((change) => `; ${sizeText(change)} since run ${change.run}, ${change.better ? 'better' : 'worse'}`),
+    `, ${countText(series)}; last ${value === undefined ? DASH : metricValue(figure.key, value)}, ${runText(run)}`,
+    ...[...changesOf(series, figure).values()].map(
+      (change) => `; ${sizeText(change)}, ${directionOf(change)} since run ${change.run}`
+    ),
   ].join('');
 }
