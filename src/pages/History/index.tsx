@@ -1,36 +1,18 @@
 import { useMemo } from 'react';
-import { useQueryClient } from '@tanstack/react-query';
 
 import { Alert, Button } from '@grafana/ui';
 
-import {
-  acceptRun,
-  listRuns,
-  useClient,
-  useLive,
-  useMe,
-  usePolled,
-  type Polled,
-  type RunChange,
-  type RunHistory,
-  type RunRecord,
-} from '../../client';
+import { listRuns, useClient, usePolled, type Polled, type RunHistory } from '../../client';
 import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../../components/Chart';
 import { Choice } from '../../components/Choice';
-import { ActionFailure } from '../../components/Controls/ActionFailure';
-import { useAction } from '../../components/Controls/useAction';
 import { NotLoaded } from '../../components/Loading';
 import { Section } from '../../components/Section';
-import type { RowFigure } from '../../lib/figures';
-import { number } from '../../lib/format';
-import { arrivalOf } from '../../lib/known';
-import { COLUMN, stylesOf, verdicts, WRAP } from '../../lib/styles';
+import { COLUMN, LINE, stylesOf, verdicts } from '../../lib/styles';
 import { clock, dateTime } from '../../lib/time';
-import { useStable } from '../../lib/useStable';
-import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import {
   changesOf,
+  changeText,
   countText,
   directionOf,
   drawingOf,
@@ -38,17 +20,15 @@ import {
   runFigures,
   seriesOf,
   SIGNS,
-  sizeText,
   valuesText,
   type Series,
+  type ViewProps,
 } from './model';
-import { RunTable } from './RunTable';
+import { KEY, Runs } from './Runs';
 
 /** The intervals between requests for the history, in milliseconds: after an answer, and after a failure. */
 export const RUNS_EVERY = 30_000;
 const RETRY = 3000;
-
-const KEY = 'runs';
 
 /** The History page: each figure over the runs of one name, where it changed, and which runs are accepted. */
 export default function History() {
@@ -106,11 +86,7 @@ function Known({ all }: { all: Series[] }) {
   return (
     <>
       <div className={styles.choices}>
-        {all.length > 1 ? (
-          <Choice label="Series" options={all.map(optionOf)} value={series.key} onChange={choose} />
-        ) : (
-          <span>{series.title}</span>
-        )}
+        <Choice label="Series" options={all.map(optionOf)} value={series.key} onChange={choose} />
         <Choice
           label="Figure"
           options={runFigures.map((one) => ({ value: one.key, label: one.name }))}
@@ -131,40 +107,29 @@ function optionOf(series: Series) {
   return { value: key, label: title, description: `${countText(series)}, last ${last}` };
 }
 
-interface ViewProps {
-  series: Series;
-  figure: RowFigure;
-}
-
-/** The least number of runs in which a change is found. */
-const LEAST = 6;
-
 /** The changes of a figure in words, and the other figures that changed. */
 function Changes({ series, figure, onFigure }: ViewProps & { onFigure(key: string): void }) {
   const styles = useStyles();
-  const own = [...changesOf(series, figure).values()];
+  const changes = changesOf(series, figure);
+  const own = series.runs.flatMap(({ run }) => {
+    const change = changes.get(run.id);
+    return change ? [{ change, at: dateTime(run.ended, 'minute') }] : [];
+  });
   const others = runFigures.flatMap((other) => {
     const last = [...changesOf(series, other).values()].at(-1);
     return last && other !== figure ? [{ ...other, last }] : [];
   });
-  const endOf = ({ run: id }: RunChange) => series.runs.find(({ run }) => run.id === id)?.run.ended ?? '';
   return (
     <div className={styles.changes} role="group" aria-label="Changes">
       {own.length === 0 && (
         <p>
-          {figure.name}:{' '}
-          {series.runs.length < LEAST
-            ? `${countText(series)}, changes are found in ${number(LEAST)} or more.`
-            : `no lasting change found in ${countText(series)}.`}
+          {figure.name}: no lasting change found in {countText(series)}.
         </p>
       )}
-      {own.map((change) => (
+      {own.map(({ at, change }) => (
         <p key={change.run}>
-          {figure.name}{' '}
-          <b className={styles[directionOf(change)]}>
-            {sizeText(change)}, {directionOf(change)}
-          </b>{' '}
-          since run {change.run}, {dateTime(endOf(change), 'minute')}: {valuesText(change)}
+          {figure.name} <b className={styles[directionOf(change)]}>{changeText(change)}</b> since run {change.run}, {at}
+          : {valuesText(change)}
         </p>
       ))}
       {others.length > 0 && (
@@ -194,7 +159,7 @@ function Curve({ series, figure }: ViewProps) {
     legend.push({ key: 'mean', tone: 'unknown', look: 'dashed', words: 'mean between changes' });
   }
   const texts = drawing.signs!.map(({ text }) => text).join('');
-  for (const [sign, words] of Object.entries(SIGNS)) {
+  for (const [words, sign] of Object.entries(SIGNS)) {
     if (texts.includes(sign)) {
       legend.push({ key: sign, sign, words });
     }
@@ -214,34 +179,9 @@ function Curve({ series, figure }: ViewProps) {
   );
 }
 
-/** The table of runs, and the request to accept one. */
-function Runs(props: ViewProps) {
-  const client = useClient();
-  const queries = useQueryClient();
-  const live = useLive(LANE);
-  const canOperate = useMe()?.canOperate ?? false;
-  const action = useAction(arrivalOf(live));
-  const accept = useStable(({ id }: RunRecord, accepted: boolean) => {
-    void action.run('accept', async () => {
-      await acceptRun(client, id, accepted);
-      await queries.invalidateQueries({ queryKey: [KEY] });
-    });
-  });
-  return (
-    <>
-      <ActionFailure action={action} titles={{ accept: 'The run was not changed' }} />
-      <RunTable
-        {...props}
-        onAccept={canOperate ? accept : undefined}
-        disabled={live.lane === undefined || action.busy !== undefined}
-      />
-    </>
-  );
-}
-
 const useStyles = stylesOf((theme) => ({
   content: { ...COLUMN, gap: theme.spacing(2), minWidth: 0, '& p': { margin: 0 } },
-  choices: { ...WRAP, alignItems: 'center', gap: theme.spacing(1, 3) },
+  choices: { ...LINE, gap: theme.spacing(1, 3) },
   changes: {
     ...COLUMN,
     gap: theme.spacing(0.5),
