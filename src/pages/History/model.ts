@@ -167,8 +167,9 @@ function floorOf({ runs }: Series, { value, interval }: RowFigure): number {
 export function drawingText(series: Series, figure: RowFigure): string {
   const { run, row } = series.runs[series.runs.length - 1];
   const value = figure.value(row);
+  const last = value === undefined ? 'not known' : metricValue(figure.key, value);
   return [
-    `, ${countText(series)}; last ${value === undefined ? 'not known' : metricValue(figure.key, value)}, ${runText(run)}`,
+    `, ${countText(series)}; last ${last}, ${runText(run)}`,
     ...[...changesOf(series, figure).values()].map((change) => `; ${changeText(change)} since run ${change.run}`),
   ].join('');
 }
