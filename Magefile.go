@@ -133,6 +133,10 @@ func statisticalParts() []suite.Part {
 func processParts() []suite.Part {
 	return []suite.Part{
 		{
+			Name: "nights", Run: verified("-timeout=40m", "./sidecar/test/nights"), Capability: "gates and the history",
+			Checks: "twenty nightly gates on the simulated cluster, which from night 12 on is 8 % slower",
+		},
+		{
 			Name: "booths",
 			Run: wholeBooths("^(TestBoothRecovers|TestQueriesReturnData|"+
 				"TestKilledProcessContinuesSweep|TestSweepOnTheCommandLine)$",

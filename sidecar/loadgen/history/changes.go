@@ -16,8 +16,8 @@ const (
 
 // Changes returns the indexes at which the level of a series changes, ascending: the first value after each change. It
 // is E-Divisive, the divisive estimation of change points by energy statistics with α = 1 and tests by permutation:
-// Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", Journal of the
-// American Statistical Association 109 (2014). The same values give the same result.
+// Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", Journal of
+// the American Statistical Association 109 (2014). The same values give the same result.
 func Changes(values []float64) (found []int) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var divide func(from, to int)

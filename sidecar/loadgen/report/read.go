@@ -74,8 +74,8 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	return b, true, err
 }
 
-// AsBaseline returns the run at one level in one mode as a result with one row. The error is an [api.FieldError] for any
-// other run, and for a row without figures.
+// AsBaseline returns the run at one level in one mode as a result with one row. The error is an [api.FieldError] for
+// any other run, and for a row without figures.
 func (r *Run) AsBaseline(name string) (b api.Baseline, err error) {
 	mode := api.ModeState{Arm: r.Arm, Mode: r.Mode, Speculation: r.Speculation}
 	for _, s := range r.Steps {

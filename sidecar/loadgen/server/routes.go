@@ -311,7 +311,8 @@ func (s *Server) baselineRoutes() []route {
 		{
 			"POST /baselines", write, imported, "importBaseline", "control",
 			"Imports a baseline, replacing an earlier import of that name; stored before the response",
-			"JSON is a `Baseline`, or what AIPerf (`profile_export_aiperf.json`), GuideLLM (its report in " +
+			"JSON is a `Baseline`, the JSON that a run or a report of this program writes, or what AIPerf " +
+				"(`profile_export_aiperf.json`), GuideLLM (its report in " +
 				"JSON), inference-perf (`stage_N_lifecycle_metrics.json`) or `vllm bench serve --save-result` " +
 				"writes; the format is detected from its fields. None of them records how requests were routed: " +
 				"`mode` is required then, and 422 with the field `mode` says so. Values are imported where their " +
