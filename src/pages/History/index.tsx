@@ -39,9 +39,9 @@ export default function History() {
     <Section
       title="Runs over time"
       info={
-        'Runs of one name (--name) at the same load, arm and traffic, each with its 95 % interval. A lasting change of ' +
-        'a figure is found from the third run after it on, and there are six runs or more. Later runs are compared ' +
-        'with the accepted ones (loadgen history accept, --fail-if).'
+        'Runs of one name (--name) at the same load, arm and traffic, each with its 95 % interval. A lasting change ' +
+        'of a figure is found once there are three runs on either side of it. Later runs are compared with the last ' +
+        'accepted one (--against accepted).'
       }
     >
       <Content known={known} />
