@@ -138,7 +138,9 @@ describe('the history', () => {
 
   it('says how a run comes here, that a recording has none, or why it is not known', async () => {
     const { unmount } = await show({ runs: [], series: [] });
-    expect(screen.getByRole('status')).toHaveTextContent(/^No runs yet\. A run with --duration or --requests, a trial/);
+    expect(screen.getByRole('status')).toHaveTextContent(
+      /^No runs yet\. A run with --duration or --requests in this data directory, a trial/
+    );
     unmount();
     const recorded = await show(new Problem(404, 'Not found.'));
     expect(screen.getByRole('status')).toHaveTextContent('A recording has no history of runs.');

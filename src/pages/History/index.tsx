@@ -69,8 +69,8 @@ function Content({ known: { value, problem, at } }: { known: Polled<RunHistory> 
         <Known all={all} />
       ) : (
         <p role="status">
-          No runs yet. A run with <code>--duration</code> or <code>--requests</code>, a trial, a sweep or a capacity
-          search appears here when it ends.
+          No runs yet. A run with <code>--duration</code> or <code>--requests</code> in this data directory, a trial, a
+          sweep or a capacity search appears here when it ends.
         </p>
       )}
     </div>
