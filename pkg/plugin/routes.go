@@ -66,6 +66,8 @@ var routes = map[string]access{
 	"GET /sweeps/{id}/report.tsv":  see,
 	"GET /sweeps/{id}/report.md":   see,
 	"GET /sweeps/{id}/report.html": see,
+	"GET /runs":                    see,
+	"PATCH /runs/{id}":             operate,
 	"GET /report.json":             see,
 	"GET /report.tsv":              see,
 	"GET /report.md":               see,

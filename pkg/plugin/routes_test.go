@@ -78,6 +78,8 @@ var calls = map[string]struct {
 	"DELETE /sweeps/{id}":          {"sweeps/a1", "", operators, ""},
 	"POST /sweeps/{id}/baseline":   {"sweeps/a1/baseline", `{"name":"ours"}`, operators, ""},
 	"GET /sweeps/{id}/seconds.csv": {"sweeps/a1/seconds.csv", "", anyRole, ""},
+	"GET /runs":                    {"runs?name=nightly", "", anyRole, ""},
+	"PATCH /runs/{id}":             {"runs/a1", `{"accepted":true}`, operators, ""},
 	"GET /sweeps/{id}/report.json": {"sweeps/a1/report.json", "", anyRole, ""},
 	"GET /report.json":             {"report.json?a=this+target&a_mode=kv&b=of%202026%2B1", "", anyRole, ""},
 	"GET /sweeps/{id}/report.tsv":  {"sweeps/a1/report.tsv", "", anyRole, ""},

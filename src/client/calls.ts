@@ -10,6 +10,8 @@ import type {
   History,
   Mode,
   ModeRequest,
+  RunHistory,
+  RunRecord,
   Settings,
   SettingsPatch,
   Shadow,
@@ -227,6 +229,13 @@ export const deleteSweep = (client: Client, id: string): Promise<SweepList> =>
 /** Makes a baseline of a sweep's measurements. */
 export const makeBaseline = (client: Client, id: string, request: SweepBaselineRequest): Promise<Baseline> =>
   client.write('POST', sweepPath(id, '/baseline'), request);
+
+/** Returns the history of runs, oldest first, with their series and what changed. */
+export const listRuns = (client: Client): Promise<RunHistory> => client.get('/runs');
+
+/** Sets whether later runs are compared with a run of the history. */
+export const acceptRun = (client: Client, id: string, accepted: boolean): Promise<RunRecord> =>
+  client.write('PATCH', `/runs/${encodeURIComponent(id)}`, { accepted });
 
 /** Returns the address of a CSV file with the cluster's metrics in each second of a sweep's spans. */
 export function secondsAddress(client: Client, id: string): string {

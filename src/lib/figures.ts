@@ -49,6 +49,13 @@ export function timeFigure(key: TimeKey, quantile: Quantile): RowFigure {
   };
 }
 
+/** The mean TTFT of a row. */
+export const meanTTFT: RowFigure = {
+  ...displayOf('ttft', 'ttft_mean', `${figures.ttft.name} mean`),
+  value: (row) => row.ttft_mean,
+  interval: (row) => row.intervals?.ttft_mean,
+};
+
 /** A rate, a share or an amount of a row. */
 export function valueFigure(key: ValueKey): RowFigure {
   return {

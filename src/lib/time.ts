@@ -26,6 +26,13 @@ export function dateTime(time: Moment, to: 'minute' | 'second' = 'second'): stri
   return written(formats[to].dateTime, time);
 }
 
+/** Formats a day, without its year: 20 Nov. */
+export function day(time: Moment): string {
+  return written(DAY, time);
+}
+
+const DAY = new Intl.DateTimeFormat(LOCALE, { day: 'numeric', month: 'short' });
+
 function written(format: Intl.DateTimeFormat, time: Moment): string {
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? String(date) : format.format(date); // it throws on what is no time

@@ -68,6 +68,7 @@ export const pages: Page[] = [
   },
   { id: 'what-if', path: 'what-if', title: 'What if', icon: 'calculator-alt', load: () => import('./WhatIf') },
   { id: 'benchmarks', path: 'benchmarks', title: 'Benchmarks', icon: 'graph-bar', load: () => import('./Benchmarks') },
+  { id: 'history', path: 'history', title: 'History', icon: 'chart-line', load: () => import('./History') },
   { id: 'events', path: 'events', title: 'Events', icon: 'history', load: () => import('./Events') },
   { id: 'guide', path: 'guide', title: 'Presenter’s guide', icon: 'book-open', load: () => import('./Guide') },
   {

@@ -10,6 +10,8 @@ export interface LegendItem {
   key: string;
   tone?: Tone;
   look?: Look;
+  /** A sign in place of a line. */
+  sign?: string;
   words: ReactNode;
 }
 
@@ -38,9 +40,9 @@ export function ChartGrid({ legend, least, most = 4, stretched, children }: Char
   return (
     <ChartGroup>
       <ul className={styles.legend} aria-label="Lines">
-        {legend.map(({ key, tone, look, words }) => (
+        {legend.map(({ key, tone, look, sign, words }) => (
           <li key={key}>
-            <LineSign tone={tone} look={look} /> {words}
+            {sign ? <span aria-hidden="true">{sign}</span> : <LineSign tone={tone} look={look} />} {words}
           </li>
         ))}
       </ul>

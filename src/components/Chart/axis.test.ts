@@ -19,6 +19,12 @@ it.each([
   expect(texts(highest, steps, format)).toEqual(expected);
 });
 
+it('begins at the last tick below its floor', () => {
+  const { min, max, ticks } = axisFrom(0.242, 5, MS, 0.196);
+  expect([min, max]).toEqual([0.19, 0.25]);
+  expect(ticks.map(({ text }) => text)).toEqual(['190 ms', '200 ms', '210 ms', '220 ms', '230 ms', '240 ms', '250 ms']);
+});
+
 it('has an axis without values', () => {
   expect(axisFrom(0, 4, {}).max).toBe(1);
   expect(axisFrom(NaN, 4, {}).max).toBe(1);

@@ -17,18 +17,21 @@ export interface Axis {
 const STEPS = [1, 2, 2.5, 5, 10];
 
 /**
- * Returns an axis from 0 to the first tick that is not below the highest value, with at most this number of steps. A
- * step is never finer than the format of the values: 1 for counts.
+ * Returns an axis from the last tick that is not above the floor, which is 0 by default, to the first one that is not
+ * below the highest value, with about this number of steps. A step is never finer than the format of the values: 1 for
+ * counts.
  */
-export function axisFrom(highest: number, steps: number, format: Format): Axis {
+export function axisFrom(highest: number, steps: number, format: Format, floor = 0): Axis {
   const { factor = 1 } = format;
-  const top = (highest > 0 && Number.isFinite(highest) ? highest : 1) * factor;
-  const step = stepOf(top / steps, finest(format));
-  const count = Math.max(1, Math.ceil((top / step) * (1 - 1e-9)));
-  const at = Array.from({ length: count + 1 }, (_, i) => i * step);
+  const low = floor * factor;
+  const top = highest > floor && Number.isFinite(highest) ? highest * factor : low + factor;
+  const step = stepOf((top - low) / steps, finest(format));
+  const first = Math.floor((low / step) * (1 + 1e-9));
+  const count = Math.max(1, Math.ceil((top / step) * (1 - 1e-9)) - first);
+  const at = Array.from({ length: count + 1 }, (_, i) => (first + i) * step);
   return {
-    min: 0,
-    max: (count * step) / factor,
+    min: at[0] / factor,
+    max: at[count] / factor,
     ticks: at.map((inUnit) => ({ at: inUnit / factor, text: tickText(inUnit, step, format) })),
   };
 }

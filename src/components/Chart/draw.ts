@@ -128,18 +128,21 @@ function drawMarks({ plot, ctx, view: { marks = [] }, theme, px, font }: Pen) {
   }
 }
 
-/** Draws the value of each bar above it. */
-function drawValues({ plot, ctx, view: { lines, format }, theme, px, font }: Pen) {
+/** Draws the value of each bar above it, and each sign below its value. */
+function drawValues({ plot, ctx, view: { lines, signs = [], format }, theme, px, font }: Pen) {
+  const words: Words = { align: 'center', color: theme.colors.text.primary };
   for (const { points, look } of lines) {
     for (const [x, y] of look === 'bars' ? points : []) {
       if (y !== undefined) {
         const [left, top] = [plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true)];
-        write({ ctx, theme, font }, valueWithUnit(y, { ...format, decimals: 0 }), left, top - 4 * px, {
-          align: 'center',
-          color: theme.colors.text.primary,
-        });
+        write({ ctx, theme, font }, valueWithUnit(y, { ...format, decimals: 0 }), left, top - 4 * px, words);
       }
     }
+  }
+  const bottom = plot.bbox.top + plot.bbox.height;
+  for (const { at, text } of signs) {
+    const low = plot.valToPos(at[1], 'y', true) + 1.5 * font;
+    write({ ctx, theme, font }, text, plot.valToPos(at[0], 'x', true), Math.min(low, bottom), words);
   }
 }
 

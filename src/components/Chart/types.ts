@@ -39,6 +39,12 @@ export interface Mark {
   tone?: Tone;
 }
 
+/** A sign below a value. */
+export interface Sign {
+  at: [x: number, y: number];
+  text: string;
+}
+
 /** An axis of moments, in milliseconds since 1970. */
 export interface Span {
   from: number;
@@ -52,6 +58,8 @@ export interface Levels {
   words?: string[];
   /** The unit of the levels, for the crosshair: "conversations". */
   unit?: string;
+  /** A text for each level in place of its label, for the crosshair. */
+  readings?: string[];
 }
 
 /** The least and the largest value of a range. */

@@ -1,7 +1,7 @@
 import { DASH, digits, plain, valueWithUnit, type Format } from '../../lib/format';
 import { clock } from '../../lib/time';
 import { axisFrom, type Axis } from './axis';
-import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Span } from './types';
+import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Sign, Span } from './types';
 
 /** The content of a chart. */
 export interface Drawing {
@@ -11,11 +11,14 @@ export interface Drawing {
   bands?: ChartBand[];
   /** Vertical lines with a label each. */
   marks?: Mark[];
+  signs?: Sign[];
   format: Format;
   /** A horizontal line that values must not exceed: the objective. */
   slo?: number;
   /** The largest value on the axis unless zoomed; values above it are not drawn. */
   ceiling?: number;
+  /** The least value that the axis of values must have; 0 by default. */
+  floor?: number;
   /** The axis of values, where it does not begin at 0. */
   y?: Axis;
   /** A shaded range across the whole plot, from one value to another. */
@@ -39,13 +42,13 @@ export interface View extends Omit<Drawing, 'y'> {
 
 /** Makes the view of a drawing, with at most this number of steps between ticks, of the zoomed part of its axis. */
 export function viewOf(drawing: Drawing, steps: number, zoom?: Range): View {
-  const { x, lines, bands = [], slo, ceiling = Infinity, format } = drawing;
+  const { x, lines, bands = [], slo, ceiling = Infinity, floor, format } = drawing;
   const data = toData(lines);
   const hasBars = lines.some(({ look }) => look === 'bars');
   const shown = zoom ?? rangeOf(x, hasBars);
   const highest = highestOf(lines, bands, shown);
   const top = Math.max(zoom ? highest : Math.min(highest, ceiling), slo === undefined ? 0 : 1.1 * slo);
-  const y = drawing.y ?? axisFrom(top, steps, format);
+  const y = drawing.y ?? axisFrom(top, steps, format, floor);
   const [xs, ...values] = data;
   const stops = Array.from(xs.keys()).filter((i) => values.some((column) => typeof column[i] === 'number'));
   return { ...drawing, data, shown, y, stops, isCut: !drawing.y && highest > y.max };
@@ -113,6 +116,10 @@ export function runsAbove(points: Point[], limit: number): Array<[from: number, 
 export function placeText(x: Span | Levels, at: number): string {
   if (isSpan(x)) {
     return clock(at);
+  }
+  const reading = x.readings?.[x.levels.indexOf(at)];
+  if (reading !== undefined) {
+    return reading;
   }
   return x.unit ? `${levelText(x, at)} ${x.unit}` : levelText(x, at).replace(/\n.*/s, '');
 }

@@ -5,4 +5,4 @@ export { SpanTable } from './SpanTable';
 export { SweepFigures } from './SweepFigures';
 export { SweepResult, type SweepPart } from './SweepResult';
 export { hasEnded, useRenewSweeps, useSweep, useSweepList } from './useSweeps';
-export { isShare, metricName } from './metrics';
+export { isShare, metricName, metricValue, range } from './metrics';

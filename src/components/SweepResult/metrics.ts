@@ -1,7 +1,7 @@
 import { figures, type BaselineRow, type FigureKey, type TrialDifference } from '../../client';
-import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
+import { meanTTFT, timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { costKeys, COSTS } from '../../lib/cost';
-import { digits, MS, number, PERCENT, signed, valueWithUnit, type Format } from '../../lib/format';
+import { digits, MS, number, PERCENT, SECONDS, signed, valueWithUnit, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
 
 /** A metric of a row: its name and value, with its 95 % interval where it has one. */
@@ -35,7 +35,7 @@ export function metricsOf(rows: BaselineRow[]): Metric[] {
 const names: Record<string, string> = {
   ...Object.fromEntries(metrics.map(({ key, name }) => [key, name])),
   ...Object.fromEntries(costKeys.map((key) => [key, figures[key].name])),
-  ttft_mean: 'TTFT mean',
+  [meanTTFT.key]: meanTTFT.name,
   'ttft_p95_turn2+': 'TTFT p95 from turn 2 on',
   goodput: 'Goodput (share of turns meeting all SLOs)',
   output_tokens_per_turn: 'Output tokens per answer',
@@ -49,6 +49,7 @@ const formats: Record<string, Format> = {
   ttft_p50: MS,
   'ttft_p95_turn2+': MS,
   tpot_p95: MS,
+  latency_p95: SECONDS,
   kv_hit_ratio: PERCENT,
   goodput: PERCENT,
   output_tokens_per_turn: { decimals: 1 },

@@ -34,7 +34,7 @@ const (
 // them against src/pages/registry.ts.
 var paths = []string{
 	"/{$}", "/side-by-side", "/conversations", "/conversations/{id}", "/architecture", "/kv-routing",
-	"/dynamo-features", "/what-if", "/benchmarks", "/events", "/guide", "/stage",
+	"/dynamo-features", "/what-if", "/benchmarks", "/history", "/events", "/guide", "/stage",
 }
 
 // Handler delivers the page. It is nil where the program was built without one.
