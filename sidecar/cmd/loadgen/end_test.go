@@ -183,14 +183,16 @@ func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 		.01**r.RequestsPerSecond.Value)
 }
 
-// No figure of a run counts the turns of its warm-up, also those that end after it. Duration and requests begin after it.
+// No figure of a run counts the turns of its warm-up, also those that end after it. Duration and requests begin after
+// it.
 func TestWarmUpIsLeftOut(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	server.slow.Store(int64(300 * time.Millisecond)) // so that turns are in flight at the end of the warm-up
 	dir := t.TempDir()
 	document, table := filepath.Join(dir, "run.json"), filepath.Join(dir, "run.csv")
-	code, stdout, stderr := brief(t, server.URL, "--warmup=700ms", "--requests=40", "--output="+document, "--output="+table)
+	code, stdout, stderr := brief(t, server.URL, "--warmup=700ms", "--requests=40", "--output="+document,
+		"--output="+table)
 	require.Equal(t, success, code, stderr)
 	var r report.Run
 	require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))

@@ -26,8 +26,8 @@ import (
 // lastAccepted stands for the last accepted run in the setting against.
 const lastAccepted = "accepted"
 
-// acceptedRun returns the last accepted run of the configured name, with the scatter between the runs of its series. The
-// error is an [api.FieldError] where none is accepted.
+// acceptedRun returns the last accepted run of the configured name, with the scatter between the runs of its series.
+// The error is an [api.FieldError] where none is accepted.
 func acceptedRun(ctx context.Context, conf *config.Config) (*proof.Accepted, error) {
 	runs, err := store.ReadRuns(ctx, conf.DataDir)
 	if err != nil {

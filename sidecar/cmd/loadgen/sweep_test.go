@@ -476,7 +476,8 @@ func TestProgressLine(t *testing.T) {
 		Lanes:  []api.LaneSnapshot{{Target: api.Target{Problem: "gone"}}},
 		Client: api.ClientHealth{Verdict: api.VerdictBottleneck},
 	}
-	assert.Equal(t, "trial paused by ann · 4 spans · target: gone · LOAD GENERATOR'S OWN TIMING ERROR TOO LARGE", progressLine(paused, lost))
+	assert.Equal(t, "trial paused by ann · 4 spans · target: gone · LOAD GENERATOR'S OWN TIMING ERROR TOO LARGE",
+		progressLine(paused, lost))
 }
 
 func TestSpan(t *testing.T) {

@@ -68,7 +68,9 @@ func TestSeriesAndChanges(t *testing.T) {
 	for i := range list.Runs {
 		list.Runs[i].Failed = i == 1
 	}
-	i := slices.IndexFunc(list.Series, func(s api.RunSeries) bool { return s.Level.Conversations() == 30 && len(s.Runs) > 1 })
+	i := slices.IndexFunc(list.Series, func(s api.RunSeries) bool {
+		return s.Level.Conversations() == 30 && len(s.Runs) > 1
+	})
 	_, freedom := Scatter(list, &list.Series[i], "ttft_p95")
 	assert.Equal(t, 17, freedom, "without the run that failed")
 	_, freedom = Scatter(list, &list.Series[0], "kv_hit_ratio")

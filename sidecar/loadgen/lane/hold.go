@@ -89,7 +89,8 @@ func (l *Lane) Limited() *Limited {
 	}
 	most := Limited{Share: limitedFrom}
 	for limitedBy, waited := range l.run.workload.Pace().Waited {
-		if share := (waited - l.run.warmUp.Waited[limitedBy]).Seconds() / time.Since(*l.started).Seconds(); share > most.Share {
+		waited -= l.run.warmUp.Waited[limitedBy]
+		if share := waited.Seconds() / time.Since(*l.started).Seconds(); share > most.Share {
 			most = Limited{limitedBy, l.limiterText(limitedBy), min(1, share)}
 		}
 	}

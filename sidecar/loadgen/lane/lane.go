@@ -422,8 +422,8 @@ func (l *Lane) beginAnew(actor, reason string, before func(*Lane)) (api.State, e
 	})
 }
 
-// EndWarmUp makes the run under way begin now on all joined lanes, as after a start: the turns that were sent before are
-// in none of its figures. The conversations go on. It returns an [api.ErrConflict] unless the workload runs.
+// EndWarmUp makes the run under way begin now on all joined lanes, as after a start: the turns that were sent before
+// are in none of its figures. The conversations go on. It returns an [api.ErrConflict] unless the workload runs.
 func (l *Lane) EndWarmUp(actor string) (api.State, error) {
 	return l.changeAll(func(l *Lane) (func(), error) {
 		if l.phase != api.PhaseRunning || l.lease != nil {

@@ -53,7 +53,9 @@ func AcceptedOf(name string, mean api.Baseline, results []api.Baseline) *Accepte
 }
 
 // Gated are the quantities of a run with an interval, which can be compared with what is accepted.
-var Gated = slices.Concat(baseline.Latencies, []Quantity{QuantityMeanTTFT, QuantityThroughput, QuantityRequests, QuantityHitRate})
+var Gated = slices.Concat(baseline.Latencies, []Quantity{
+	QuantityMeanTTFT, QuantityThroughput, QuantityRequests, QuantityHitRate,
+})
 
 // Change is the difference of a figure of a run from the accepted one.
 type Change struct {

@@ -255,8 +255,8 @@ func (l *loader) forgetDefaults(ctx *kong.Context) {
 	}
 }
 
-// fitMaxConcurrency fits the slider's defaults to a lower max_concurrency, and for commands with levels of their own that
-// of concurrency. A run at a default above max_concurrency is refused.
+// fitMaxConcurrency fits the slider's defaults to a lower max_concurrency, and for commands with levels of their own
+// that of concurrency. A run at a default above max_concurrency is refused.
 func (l *loader) fitMaxConcurrency(command Command, explicit map[*kong.Value]bool, c *Config) error {
 	given := func(name string) bool { return explicit[l.byName[name].flag.Value] }
 	if s := &c.Slider; s.Max > c.MaxConcurrency && !given("slider.max") {
