@@ -71,7 +71,7 @@ func TestRefusals(t *testing.T) {
 		"an output that cannot be written": {
 			args: []string{someTarget, "--output=/dev/null/report.html", "--duration=1s"},
 			want: "output: /dev/null/report.html is not allowed: " +
-				"a file whose name ends in .json, .csv or .html that can be written; not a directory",
+				"a file whose name ends in .json, .csv, .html, .xml, .prom or .series.csv that can be written; not a directory",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

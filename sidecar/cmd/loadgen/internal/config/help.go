@@ -94,8 +94,12 @@ var examplesOf = map[Command][]string{
 		"compare before.json after.json",
 		"compare before.json after.json --format html > compared.html",
 	},
-	Probed:   {"probe-router --target-url http://127.0.0.1:8000"},
-	Asked:    {"why", "why --from http://127.0.0.1:8088"},
+	Probed: {"probe-router --target-url http://127.0.0.1:8000"},
+	Asked:  {"why", "why --from http://127.0.0.1:8088"},
+	Listed: {
+		"history --name nightly                  past runs, and where their figures changed",
+		"history accept latest --name nightly    later runs are compared with it (--against accepted)",
+	},
 	Recorded: {"record recording.kvb"},
 	Replayed: {"replay recording.kvb"},
 	Traced: {

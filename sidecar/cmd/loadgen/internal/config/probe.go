@@ -16,7 +16,7 @@ type Why struct {
 
 // History is the request of the command history.
 type History struct {
-	Action string `arg:"" optional:"" oneof:"accept withdraw" help:"What to do with a run: accept it, so that later ones are compared with it, or withdraw that. Default: list the history."`
+	Action string `arg:"" optional:"" oneof:"accept withdraw" help:"Accept or withdraw a run: accept compares later runs with it, and withdraw no longer does. Without one, the history is listed."`
 	Run    string `arg:"" optional:"" help:"Id of the run, or latest."`
 	Format string `default:"text" oneof:"text json" help:"Format on standard output."`
 }
