@@ -41,7 +41,7 @@ it('shows every policy beside the measurements, and both errors of the model onc
   expect(within(row(/^Prefill/)).getAllByRole('cell')[0]).toHaveTextContent(/^300 ms$/);
   expect(within(row(/^Best possible/)).getAllByRole('cell')[2]).toHaveTextContent(/^—$/);
   expect(screen.getByRole('list', { name: 'What the figures of lane main show' })).toHaveTextContent(
-    'The chosen workers held 71.3 %'
+    'Worker pod-0 was the busiest'
   );
   expect(
     screen.getByText(

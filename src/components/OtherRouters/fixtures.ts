@@ -64,7 +64,7 @@ export function shadow(change: Partial<Shadow> = {}): Shadow {
     cache_error: 0.005,
     choices: { turns: 1000, agreed: 900, ties: 40, clear: 600, clear_agreed: 594 },
     diagnoses: [
-      { rule: 'chosen_below_best', text: 'The chosen workers held 71.3 % of the prompts, the best ones 80 %.' },
+      { rule: 'one_worker_busiest', text: 'Worker pod-0 was the busiest for 180 of the last 180 s.' },
     ],
     ...change,
   };

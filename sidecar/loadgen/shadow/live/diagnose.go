@@ -16,7 +16,7 @@ const (
 	watchSeconds = 180 // time over which the busiest worker is observed
 	mostlySame   = .9  // share of watchSeconds with the same busiest worker
 	muchBusier   = 1.5 // load in multiples of the mean
-	herdShare    = .3  // share of a worker's turns with the same opening
+	herdShare    = .3  // share of the turns with the same opening
 	fullCache    = .95
 	keptTurns    = 1024
 	keptLevels   = 64
@@ -127,7 +127,6 @@ func (r *rules) observe(c api.Cluster, running bool) {
 func (a *account) diagnose(mode api.Mode, c api.Cluster, concurrency int, f *shadow.Figures) (found []api.Diagnosis) {
 	for _, d := range []struct{ rule, text string }{
 		{"predicted_above_reported", a.predictedAboveReported(mode, c, f)},
-		{"chosen_below_best", a.chosenBelowBest(mode, c)},
 		{"one_worker_busiest", a.rules.oneWorkerBusiest()},
 		{"hit_rate_falls_with_concurrency", a.fallsWithConcurrency(concurrency, f)},
 	} {
@@ -170,47 +169,6 @@ func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow
 		percent(modeled), f.Capacity)
 }
 
-// chosenBelowBest compares the blocks of the prompts on the chosen workers with those on the best
-// ones: by the router's own counters, else by the account.
-func (a *account) chosenBelowBest(mode api.Mode, c api.Cluster) string {
-	if mode != api.ModeKV {
-		return ""
-	}
-	var prompt, chosen, best int64
-	lower := 0
-	decisions := a.Decisions()
-	for _, d := range decisions {
-		most := 0
-		for _, candidate := range d.Candidates {
-			most = max(most, candidate.OverlapBlocks)
-		}
-		got := d.Candidates[d.Actual].OverlapBlocks
-		if got < most {
-			lower++
-		}
-		prompt += int64(d.PromptTokens)
-		chosen += int64(got * a.size.tokens)
-		best += int64(most * a.size.tokens)
-	}
-	if len(decisions) < api.MinMeasured {
-		return ""
-	}
-	source := "by KV Booth's cache model"
-	chosenRatio := ratio(chosen, prompt)
-	bestRatio := ratio(best, prompt)
-	if c.KV.AchievableRatio != nil && c.KV.PredictedRatio != nil {
-		source = "by the router's own counters"
-		chosenRatio = *c.KV.PredictedRatio
-		bestRatio = *c.KV.AchievableRatio
-	}
-	if bestRatio-chosenRatio <= hitRateGap {
-		return ""
-	}
-	return fmt.Sprintf("The chosen workers held %s of the prompts, the best ones %s (%s). In %d of the last %d turns "+
-		"another worker held more, and its load outweighed that: a higher overlap weight finds more in the caches, and "+
-		"spreads the requests less evenly.", percent(chosenRatio), percent(bestRatio), source, lower, len(decisions))
-}
-
 // oneWorkerBusiest looks for a worker that has been the busiest for watchSeconds.
 func (r *rules) oneWorkerBusiest() string {
 	if r.seen < watchSeconds {
@@ -237,38 +195,9 @@ func (r *rules) oneWorkerBusiest() string {
 			return ""
 		}
 		return fmt.Sprintf("Worker %s was the busiest for %d of the last %d s, with %.1f requests in flight where the mean "+
-			"of all workers was %.1f.%s", name, n, watchSeconds, most, mean, r.herding(id))
+			"of all workers was %.1f.", name, n, watchSeconds, most, mean)
 	}
 	return ""
-}
-
-// herding describes an opening that a worker's turns have more often than all turns; "" without one.
-func (r *rules) herding(id string) string {
-	worker := workerNumber(id)
-	turns := r.turns[:min(r.n, keptTurns)]
-	own, all := map[uint64]int{}, map[uint64]int{}
-	count := 0
-	opening := uint64(0)
-	for _, t := range turns {
-		all[t.opening]++
-		if t.worker != worker {
-			continue
-		}
-		count++
-		if own[t.opening]++; own[t.opening] > own[opening] {
-			opening = t.opening
-		}
-	}
-	if count < api.MinMeasured {
-		return ""
-	}
-	share := float64(own[opening]) / float64(count)
-	overall := float64(all[opening]) / float64(len(turns))
-	if share < herdShare || share < muchBusier*overall {
-		return ""
-	}
-	return fmt.Sprintf(" %s of its turns have one opening, which %s of all turns have: the router herds them where its "+
-		"blocks are.", percent(share), percent(overall))
 }
 
 // fallsWithConcurrency compares the present concurrency with lower ones on the same caches.
