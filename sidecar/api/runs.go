@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // SingleRun is the kind of a single run in the history. Others have that of their sweep.
 const SingleRun = "run"
@@ -15,11 +18,16 @@ type RunRecord struct {
 	Program string            `json:"program"`           // version of the load generator
 	Router  string            `json:"router,omitempty"`  // as [Target.Router]
 	Verdict string            `json:"verdict,omitempty"` // in words
-	Failed  bool              `json:"failed,omitempty"`  // a condition of fail_if was met
+	Failed  bool              `json:"failed,omitempty"`  // a condition of fail_if was met or most turns failed
 	// since when later runs are compared with it; absent: they are not
 	Accepted *time.Time `json:"accepted,omitempty"`
 	// Result has the figures, a row for each level and arm. Its name is that of the setting `name`.
 	Result Baseline `json:"result"`
+}
+
+// Measured reports whether the run has a TTFT to compare others with.
+func (r *RunRecord) Measured() bool {
+	return slices.ContainsFunc(r.Result.Rows, func(row BaselineRow) bool { return row.TTFT.P50 != nil })
 }
 
 // RunSeries are the runs of one name that measured the same: the same level, arm, mode and traffic.

@@ -2177,7 +2177,7 @@ export interface components {
             accepted?: string;
             /** Format: date-time */
             ended: string;
-            /** @description a condition of fail_if was met */
+            /** @description a condition of fail_if was met or most turns failed */
             failed?: boolean;
             id: string;
             /** @enum {string} */

@@ -547,9 +547,12 @@ func (g *generator) build(ctx context.Context, conf *config.Config, texts *corpu
 		return err
 	}
 	if conf.Sweep != nil {
-		if g.question, err = g.newQuestion(ctx, conf); err != nil {
-			return err
-		}
+		g.question, err = g.newQuestion(ctx, conf)
+	} else {
+		err = g.checkUnfinished(ctx, conf)
+	}
+	if err != nil {
+		return err
 	}
 	g.exporter.Start(registry)
 	return g.newServer(conf, catalog, twins, registry)

@@ -37,8 +37,9 @@ var (
 		"figure has an interval")
 	errNothing = errors.New("nothing was measured: no turn completed or failed")
 	errWarmUp  = errors.New("nothing was measured: the run ended during its warm-up (--warmup)")
-	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load " +
-		"generator's own error could change the outcome")
+	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, the result " +
+		"of --against cannot be compared with it, or the load generator's own error could change the outcome; the summary " +
+		"says which")
 )
 
 // endOf waits for the end of a run and reports its results.

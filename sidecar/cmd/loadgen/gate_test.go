@@ -81,7 +81,7 @@ func TestRunAgainstAccepted(t *testing.T) {
 		{"--against=" + file("junit.xml"), "against: " + file("junit.xml")},
 		{
 			"--against=" + file("other.json"),
-			"a result with 4 conversations under unknown, as this run has it; it has 5 conversations",
+			"a result with 4 conversations in an unknown mode, as this run has it; it has 5 conversations",
 		},
 	} {
 		args := append([]string{"--requests=40", "--fail-if=kv_hit<-3%"}, strings.Fields(row.args)...)

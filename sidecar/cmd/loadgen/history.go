@@ -20,6 +20,7 @@ import (
 	"kvbooth/sidecar/loadgen/history"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
+	"kvbooth/sidecar/loadgen/report/chart"
 	"kvbooth/sidecar/loadgen/store"
 )
 
@@ -62,6 +63,9 @@ func acceptedRun(ctx context.Context, conf *config.Config) (*proof.Accepted, err
 // latest stands for the newest run on the command line.
 const latest = "latest"
 
+// acceptance is the action that accepts a run.
+const acceptance = "accept"
+
 // showHistory prints the history in the data directory, or accepts a run of it. The error is a notStarted.
 func showHistory(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	q := conf.History
@@ -81,13 +85,30 @@ func showHistory(ctx context.Context, conf *config.Config, stdout io.Writer) err
 		e.SetIndent("", "  ")
 		return e.Encode(list)
 	}
+	if len(list.Runs) == 0 {
+		fmt.Fprintln(stdout, noRuns(conf))
+		return nil
+	}
 	return printHistory(stdout, &list)
+}
+
+// noRuns says where a history without runs is, and how it gets some.
+func noRuns(conf *config.Config) string {
+	named := ""
+	if conf.NameGiven {
+		named = fmt.Sprintf(" with the name %q", conf.Name)
+	}
+	return fmt.Sprintf("No run%s has ended in %s: the history has runs with --duration, --requests or --trace, "+
+		"trials, sweeps and capacity searches.", named, conf.DataDir)
 }
 
 // accept sets whether later runs are compared with a run.
 func accept(ctx context.Context, conf *config.Config, runs []api.RunRecord, stdout io.Writer) error {
 	q, id := conf.History, conf.History.Run
-	if id == latest && len(runs) > 0 {
+	if len(runs) == 0 {
+		return notStarted{errors.New(noRuns(conf))}
+	}
+	if id == latest {
 		id = runs[len(runs)-1].ID
 	}
 	if !slices.ContainsFunc(runs, func(r api.RunRecord) bool { return r.ID == id }) {
@@ -98,23 +119,22 @@ func accept(ctx context.Context, conf *config.Config, runs []api.RunRecord, stdo
 	if err != nil {
 		return notStarted{err}
 	}
-	_, err = s.AcceptRun(ctx, id, q.Action == "accept")
+	_, err = s.AcceptRun(ctx, id, q.Action == acceptance)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return notStarted{err}
 	}
-	fmt.Fprintf(stdout, "%s %sed\n", id, strings.TrimSuffix(q.Action, "ed"))
+	done := "withdrawn"
+	if q.Action == acceptance {
+		done = "accepted"
+	}
+	fmt.Fprintln(stdout, id, done)
 	return nil
 }
 
 // printHistory prints a line for each row of each run, and the changes.
 func printHistory(stdout io.Writer, list *api.RunHistory) error {
-	if len(list.Runs) == 0 {
-		fmt.Fprintln(stdout, "No run has ended here yet: the history has those with a duration, requests, trace, trial, "+
-			"sweep or capacity search.")
-		return nil
-	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tENDED\tNAME\tKIND\tLOAD\tARM\tTTFT MEAN\tP95\tTPOT P95\tTOKENS/S\tNOTES")
+	fmt.Fprintln(w, "RUN\tENDED (UTC)\tNAME\tKIND\tLOAD\tARM\tTTFT MEAN, MS\tTTFT P95, MS\tTPOT P95, MS\tTOKENS/S\tNOTES")
 	for i := range list.Runs {
 		r := &list.Runs[i]
 		for j := range r.Result.Rows {
@@ -179,14 +199,14 @@ func milliseconds(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f", 1000**v)
+	return chart.Number(1000 * *v)
 }
 
 func decimal(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f", *v)
+	return chart.Number(*v)
 }
 
 // runLabels returns the labels of runs by their names.
@@ -207,11 +227,15 @@ func (e *endOf) remember(ctx context.Context, r *report.Run) {
 		e.log.Info("the run is left out of the history", "reason", err)
 		return
 	}
+	verdict := r.Verdict()
+	if r.Cause == report.BySignal || r.Cause == report.ByOperator {
+		verdict += "; cut short"
+	}
 	id := strconv.FormatInt(e.started.UnixMilli(), 36)
 	err = e.store.SaveRun(ctx, api.RunRecord{
 		ID: id, Kind: api.SingleRun, Labels: runLabels(e.conf),
 		Started: e.started.UTC().Round(time.Millisecond), Ended: e.ended.UTC().Round(time.Millisecond), Program: r.Program,
-		Router: r.Target.Router, Verdict: r.Verdict(), Failed: r.Failed(), Result: b,
+		Router: r.Target.Router, Verdict: verdict, Failed: r.Failed() || r.Aborted() != "" || r.MostFailed() != "", Result: b,
 	})
 	if err != nil {
 		e.log.Warn("the run could not be added to the history", "error", err)

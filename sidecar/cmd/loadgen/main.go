@@ -196,6 +196,9 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 			log.Error("the workload could not be started", "error", err)
 		}
 	}
+	if !conf.Start && !conf.Ends() && g.question == nil {
+		log.Info("the load is started on the page, with --start, or with --duration for a run that ends")
+	}
 	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
 }
 

@@ -43,6 +43,7 @@ type sweeps interface {
 type question struct {
 	asked   *config.Sweep
 	arms    []cluster.Arm // of the configuration
+	target  string        // its URL
 	dir     string        // of the data
 	outputs report.Outputs
 	desk    sweeps
@@ -61,7 +62,7 @@ type question struct {
 // one of another question is unfinished.
 func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*question, error) {
 	q := &question{
-		asked: conf.Sweep, arms: conf.Mode.Served, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready,
+		asked: conf.Sweep, arms: conf.Mode.Served, target: conf.Target.URL, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready,
 		state: g.lane.State,
 		say:   func(text string) { g.log.Info(fit(text, 0)) },
 	}
@@ -79,6 +80,46 @@ func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*ques
 		q.look = lookAtRouters(conf, q.say)
 	}
 	return q, q.lookBack(ctx)
+}
+
+// checkUnfinished refuses a run with an end where an earlier process left a sweep unfinished, which would resume and
+// change the load of the run. Other runs pause a sweep of another target; the command that began it resumes it.
+func (g *generator) checkUnfinished(ctx context.Context, conf *config.Config) error {
+	for _, s := range g.sweeps.Sweeps(ctx).Sweeps {
+		if s.State != api.SweepRunning {
+			continue
+		}
+		v, err := g.sweeps.Sweep(ctx, s.ID)
+		if err != nil {
+			return err
+		}
+		if conf.Ends() {
+			return fmt.Errorf("data_dir: %s has an unfinished %s of %s, which would change the load of this run: finish it "+
+				"with loadgen %s, cancel it on the page Benchmarks, or choose another directory with --data-dir",
+				conf.DataDir, s.Request.Kind.Noun(), v.Target.URL, s.Request.Kind)
+		}
+		if ofTarget(v.Target.URL, conf.Target.URL, conf.Mode.Served) {
+			continue
+		}
+		if _, err := g.sweeps.PatchSweep(ctx, byCommand, s.ID, api.SweepPatch{State: api.SweepPaused}); err != nil {
+			return err
+		}
+		g.log.Warn("an unfinished "+s.Request.Kind.Noun()+" in the data directory stays paused: finish it with loadgen "+
+			string(s.Request.Kind), "data_dir", conf.DataDir, "target", v.Target.URL)
+	}
+	return nil
+}
+
+// ofTarget reports whether a sweep's target is the present one, or that of an arm.
+func ofTarget(was, target string, arms []cluster.Arm) bool {
+	urls := []string{target}
+	for _, a := range arms {
+		urls = append(urls, a.URL)
+	}
+	return was == "" || slices.ContainsFunc(urls, func(text string) bool {
+		u, err := url.Parse(text)
+		return err == nil && api.TargetRoot(u).String() == was
+	})
 }
 
 // lookBack finds the unfinished sweep to resume: the one in progress, or else the latest paused one with the same
@@ -169,6 +210,9 @@ func (q *question) otherArms(ctx context.Context, s api.SweepSummary) (setting, 
 	v, err := q.desk.Sweep(ctx, s.ID)
 	if err != nil {
 		return "", "", "" // deleted meanwhile
+	}
+	if q.target != "" && !ofTarget(v.Target.URL, q.target, q.arms) {
+		return "target.url", v.Target.URL, q.target
 	}
 	for _, span := range v.Spans {
 		if is := addresses[span.Mode.Arm]; is != "" && span.Target != "" && is != span.Target {

@@ -412,6 +412,16 @@ func TestArmsOfUnfinishedSweep(t *testing.T) {
 		setting, before, now := q.otherArms(t.Context(), v.SweepSummary)
 		assert.Equal(t, row.want, [3]string{setting, before, now}, name)
 	}
+
+	v := api.Sweep{SweepSummary: api.SweepSummary{ID: "old"}, Target: api.TargetID{URL: "http://127.0.0.1:1"}}
+	for target, want := range map[string][3]string{
+		"http://127.0.0.1:1/v1": {},
+		"http://127.0.0.1:2":    {"target.url", "http://127.0.0.1:1", "http://127.0.0.1:2"},
+	} {
+		q := &question{target: target, desk: &desk{all: []api.Sweep{v}}}
+		setting, before, now := q.otherArms(t.Context(), v.SweepSummary)
+		assert.Equal(t, want, [3]string{setting, before, now}, target)
+	}
 }
 
 func TestProgressLine(t *testing.T) {

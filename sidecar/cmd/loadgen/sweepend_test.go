@@ -64,6 +64,13 @@ func TestTrialIsResumed(t *testing.T) {
 		"run the same command to resume\n"
 	assert.True(t, strings.HasSuffix(p.log.String(), last), &p.log)
 
+	run := newProgram(t, "--target-url="+kv.URL, "--requests=5")
+	run.dir = dir
+	code, _, stderr := run.finish()
+	assert.Equal(t, badInput, code)
+	assert.Contains(t, stderr, "has an unfinished trial of "+kv.URL+", which would change the load of this run: finish it "+
+		"with loadgen trial")
+
 	p = trial()
 	assert.Contains(t, p.log.String(), "resuming the trial from ")
 	assert.NotContains(t, p.log.String(), "is NVIDIA Dynamo", "it is looked at before a trial begins")

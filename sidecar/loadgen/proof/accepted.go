@@ -79,8 +79,15 @@ func (a *Accepted) Changes(run api.Baseline) (map[Quantity]Change, []api.Differe
 		has = append(has, name(&a.Result.Rows[i]))
 	}
 	if !slices.Contains(has, name(row)) {
-		return nil, nil, api.Refuse("against", a.Name, fmt.Sprintf("a result with %s, as this run has it; it has %s",
-			name(row), strings.Join(has, ", ")))
+		wanted, hint := name(row), ""
+		if mode.Arm == "" && mode.Mode == api.ModeUnknown {
+			wanted = row.Level.InWords() + " in an unknown mode"
+			if slices.ContainsFunc(a.Result.Rows, func(r api.BaselineRow) bool { return r.Level == row.Level }) {
+				hint = "; name the mode of this run with --mode-mode"
+			}
+		}
+		return nil, nil, api.Refuse("against", a.Name, fmt.Sprintf("a result with %s, as this run has it; it has %s%s",
+			wanted, strings.Join(has, ", "), hint))
 	}
 	before, scattersBefore := a.widened(a.Result, max(1, a.Runs))
 	now, scatters := a.widened(run, 1)

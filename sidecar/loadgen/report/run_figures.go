@@ -25,6 +25,9 @@ func (r *Run) figures() []Figure {
 		r.OutputTokensPerSecond.figure("Output tokens/s", chart.Number),
 		r.RequestsPerSecond.figure("Requests/s", chart.Number),
 	} {
+		if rate.Value == "0" && r.Turns.OK > 0 {
+			rate.Note = "each completed turn ended later"
+		}
 		if rate.Value != "" {
 			rate.Note += "; over " + elapsed(r.rated)
 		}

@@ -343,7 +343,7 @@ func TestSummaryOfTheBaseline(t *testing.T) {
 		"empty": {api.Comparison{Title: "This target", N: 9}, "This target: not compared, it has no results yet"},
 		"no counted": {
 			api.Comparison{Title: "Recorded", Columns: []api.Column{better}},
-			"not compared: there were no counted turns",
+			"not compared: the run ended before its load had settled",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

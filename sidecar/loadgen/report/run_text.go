@@ -294,8 +294,11 @@ func (r *Run) tpotUnknown() string {
 	if r.Turns.InBursts == 0 {
 		return "the number of tokens is unclear"
 	}
-	return fmt.Sprintf("the tokens of %d came in bursts, as the server or a proxy held them back; TTFT includes the hold",
-		r.Turns.InBursts)
+	which := fmt.Sprintf("the tokens of %d", r.Turns.InBursts)
+	if r.Turns.InBursts == r.Metrics.TPOT.Unknown {
+		which = "their tokens"
+	}
+	return which + " came in bursts, as the server or a proxy held them back; TTFT includes the hold"
 }
 
 // answerLines returns the notices on the target's answers. Those on settings are in routerLines.
@@ -334,8 +337,10 @@ func (r *Run) baselineLines() []string {
 	switch {
 	case c == nil:
 		return []string{"not compared: the load had stopped before the summary"}
+	case r.Turns.OK == 0:
+		return []string{"not compared: no turn succeeded"}
 	case c.N == 0:
-		return []string{"not compared: there were no counted turns when the run ended"}
+		return []string{"not compared: the run ended before its load had settled; a longer run is compared"}
 	case len(c.Columns) == 0:
 		return []string{c.Title + ": not compared, it has no results yet"}
 	case c.Withheld != "":

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -219,7 +220,7 @@ func (s *Store) Runs(ctx context.Context) ([]api.RunRecord, error) {
 }
 
 // AcceptRun sets whether later runs are compared with a run of the history, and returns it. The error is an
-// [api.ErrNotFound], or one of [Store.SaveEvent].
+// [api.ErrNotFound], an *[api.FieldError] if a run to accept has no figures, or one of [Store.SaveEvent].
 func (s *Store) AcceptRun(ctx context.Context, id string, accepted bool) (api.RunRecord, error) {
 	all, err := s.Runs(ctx)
 	if err != nil {
@@ -229,10 +230,14 @@ func (s *Store) AcceptRun(ctx context.Context, id string, accepted bool) (api.Ru
 	if i < 0 {
 		return api.RunRecord{}, fmt.Errorf("%w: no run %q in the history", api.ErrNotFound, id)
 	}
-	if r := &all[i]; accepted {
-		r.Accepted = new(time.Now().UTC())
-	} else {
+	r := &all[i]
+	switch {
+	case !accepted:
 		r.Accepted = nil
+	case !r.Measured():
+		return api.RunRecord{}, api.Refuse("run", strconv.Quote(id), "a run that measured a TTFT; its verdict is: "+r.Verdict)
+	default:
+		r.Accepted = new(time.Now().UTC())
 	}
 	return all[i], s.saveDocument(ctx, runKind, id, all[i])
 }

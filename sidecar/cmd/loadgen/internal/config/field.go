@@ -195,7 +195,8 @@ func (m *model) sourced(err error) error {
 	}
 	name, _, _ := strings.Cut(bad.Field, "[")
 	for name != "" {
-		if from, ok := m.from[name]; ok {
+		// A switch of a command may have the name of a section, such as --target of check.
+		if from, ok := m.from[name]; ok && (name == bad.Field || from != "--"+name || m.byName[name].flag != nil) {
 			return &badValue{err, from}
 		}
 		name = name[:max(strings.LastIndex(name, "."), 0)] // switch.http.headers is part of switch.http

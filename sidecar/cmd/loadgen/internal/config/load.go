@@ -116,8 +116,26 @@ func bare(err error) error {
 		if node := bad.Context.Selected(); node != nil && Command(node.Name).own() {
 			help = "loadgen help " + node.Name
 		}
+		return fmt.Errorf("%w%s (see %s)", err, meant(err.Error(), bad.Context), help)
 	}
 	return fmt.Errorf("%w (see %s)", err, help)
+}
+
+// meant suggests a command in place of an unknown one, and the flag of the target's address.
+func meant(text string, ctx *kong.Context) string {
+	arg, ok := strings.CutPrefix(text, "unexpected argument ")
+	switch {
+	case text == "unknown flag --url", text == "unknown flag --base-url", ok && strings.Contains(arg, "://"):
+		return `, did you mean "--target-url"?`
+	case !ok:
+		return ""
+	}
+	for _, command := range ctx.Model.Children {
+		if !command.Hidden && edits(arg, command.Name) <= 2 {
+			return fmt.Sprintf(", did you mean %q?", command.Name)
+		}
+	}
+	return ""
 }
 
 // loader is one call of Load.

@@ -836,6 +836,9 @@ func TestBadInput(t *testing.T) {
 		{args("--concurency=60"), `unknown flag --concurency, did you mean "--concurrency"?` + helps},
 		{args("--token=secret"), `unknown flag --token, did you mean "--token-file"?` + helps},
 		{args("benchmark"), "unexpected argument benchmark" + helps},
+		{args("capcity"), `unexpected argument capcity, did you mean "capacity"?` + helps},
+		{args("--url=http://x"), `unknown flag --url, did you mean "--target-url"?` + helps},
+		{args("http://x"), `unexpected argument http://x, did you mean "--target-url"?` + helps},
 		{env("LOADGEN_CONCURENCY=60"), "LOADGEN_CONCURENCY: unknown variable; did you mean LOADGEN_CONCURRENCY?"},
 		{env("LOADGEN_TOKN=secret"), "LOADGEN_TOKN: unknown variable; did you mean LOADGEN_TOKEN?"},
 		{env("LOADGEN_TARGET=http://x"), "LOADGEN_TARGET: unknown variable; did you mean one that begins with " +

@@ -128,6 +128,7 @@ func TestBadSweeps(t *testing.T) {
 		"trial --levels=60 " + target: "unknown flag --levels (see loadgen help trial)",
 		"compare h200":                `expected "<b>" (see loadgen help compare)`,
 		"help nothing":                "unexpected argument nothing (see loadgen --help)",
+		"check --target":              "target.url is required: " + urlAllowed + " (--target-url)",
 		"trial":                       "target.url is required: " + urlAllowed + " (--target-url)",
 	} {
 		_, _, err := input{args: strings.Fields(args)}.load()
