@@ -76,6 +76,69 @@ loadgen_info{lane="twin",mode="kv",target="b"} 1 %[2]d
 	require.ElementsMatch(t, []string{"main round_robin", "twin kv"}, lanes)
 }
 
+// Rates of cached tokens around changes of the mode and of the load, each in a namespace of its own. A router counts
+// the tokens of its requests in all modes, but predicts and knows the best worker in kv mode only. A frontend counts
+// input tokens as requests start and cached tokens as they end.
+func TestHitRatesEndWhereUndefined(t *testing.T) {
+	var page strings.Builder
+	now := time.Now()
+	write := func(namespace string, kv func(ago int) bool, started, tokens float64) {
+		counters := map[string]float64{}
+		for ago := 100; ago >= 0; ago -= 2 {
+			add := func(name string, step float64) {
+				counters[name] += step
+				fmt.Fprintf(&page, "%s{namespace=%q} %g %d\n", name, namespace, counters[name],
+					now.Add(-time.Duration(ago)*time.Second).UnixMilli())
+			}
+			predicted := 0.
+			if kv(ago) {
+				predicted = 10
+				add("dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total", 9000)
+			}
+			add("dynamo_component_router_kv_hit_rate_sum", 0.8*predicted)
+			add("dynamo_component_router_kv_hit_rate_count", predicted)
+			add("dynamo_component_router_input_sequence_tokens_sum", 10000)
+			add("dynamo_component_router_input_sequence_tokens_count", 10)
+			add("dynamo_frontend_input_sequence_tokens_sum", started*tokens)
+			add("dynamo_frontend_input_sequence_tokens_count", started)
+			add("dynamo_frontend_cached_tokens_sum", 9000)
+			add("dynamo_frontend_cached_tokens_count", 10)
+		}
+	}
+	always := func(int) bool { return true }
+	write("steady", always, 10, 1000)
+	write("to-round-robin", func(ago int) bool { return ago > 20 }, 10, 1000)
+	write("to-kv", func(ago int) bool { return ago <= 20 }, 10, 1000)
+	write("load-falls", always, 5, 1000)
+	write("shorter-requests", always, 10, 500)
+
+	want := map[string]map[string][]string{
+		"Predicted":  {"steady": {" 0.8"}, "load-falls": {" 0.8"}, "shorter-requests": {" 0.8"}},
+		"Achievable": {"steady": {" 0.9"}, "load-falls": {" 0.9"}, "shorter-requests": {" 0.9"}},
+		"Frontend counters, cached / input": {
+			"steady": {" 0.9"}, "load-falls": {" 0.9"}, "to-kv": {" 0.9"}, "to-round-robin": {" 0.9"},
+		},
+	}
+	ask := promtest.On(t, page.String())
+	tested := 0
+	for _, file := range files {
+		for _, p := range load(t, file).Panels {
+			for _, target := range p.Targets {
+				rows, ok := want[target.LegendFormat]
+				if !ok {
+					continue
+				}
+				tested++
+				for _, namespace := range []string{"steady", "to-round-robin", "to-kv", "load-falls", "shorter-requests"} {
+					expr := strings.ReplaceAll(target.Expr, "$namespace", namespace)
+					require.Equal(t, rows[namespace], evaluate(ask, expr), "%s: %s", target.LegendFormat, namespace)
+				}
+			}
+		}
+	}
+	require.Equal(t, len(want), tested)
+}
+
 // evaluate returns the values of a query, each behind its pod or GPU.
 func evaluate(ask func(query string) model.Vector, expr string) (rows []string) {
 	for _, s := range ask(strings.ReplaceAll(expr, "$namespace", "n")) {

@@ -45,16 +45,15 @@ var demo = dashboard{
 			description: "Share of prompt tokens served from a KV cache, over one minute. The thick line is measured at the " +
 				"client, from the cached tokens that each completed answer reports; it is absent if answers do not report them. " +
 				"The thin line is calculated from the frontend's counters (or from vLLM's or SGLang's, if the frontend has " +
-				"none): input tokens count at a request's start and cached tokens at its end, so it reads low while load rises " +
-				"and above 100 % while load falls. Reference lines (dotted: recorded, dashed: measured on this target) show " +
+				"none), per request, since input tokens count at a request's start and cached tokens at its end; it ends while " +
+				"the requests that start are so much shorter than those that end that it would exceed 100 %. Reference lines (dotted: recorded, dashed: measured on this target) show " +
 				"every mode and phase at the current concurrency.",
 			lines: []line{
 				{name: "Hit rate, measured at the client", expr: hitRatio, style: []property{color("blue"), fill(8)}},
 				{
 					name: "Frontend counters, cached / input", style: []property{color(gray), width(1), fill(0)},
-					expr: "(rate(" + inNamespace("dynamo_frontend_cached_tokens_sum") + "[1m]) / rate(" +
-						inNamespace("dynamo_frontend_input_sequence_tokens_sum") + "[1m]) and rate(" +
-						inNamespace("dynamo_frontend_cached_tokens_count") + "[1m]) > 0) or " +
+					expr: "(" + rate("cached_tokens_sum") + " / " + rate("input_sequence_tokens_sum") + " * " +
+						rate("input_sequence_tokens_count") + " / " + rate("cached_tokens_count") + " <= 1) or " +
 						perSecond("vllm:prefix_cache_hits_total") + " / " + perSecond("vllm:prefix_cache_queries_total") +
 						" or " + perSecond("sglang:cached_tokens_total") + " / " + perSecond("sglang:prompt_tokens_total"),
 				},
@@ -330,6 +329,9 @@ func referenced(p panel, percentile, baseline string) panel {
 	}
 	return p
 }
+
+// rate is the rate of a frontend's counter over the last minute.
+func rate(counter string) string { return "rate(" + inNamespace("dynamo_frontend_"+counter) + "[1m])" }
 
 func errorRate(class string) string {
 	return `sum by (class) (rate(loadgen_errors_total{lane="$lane", ` + class + `}[1m])) / ignoring (class) ` +
