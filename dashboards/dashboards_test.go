@@ -492,7 +492,9 @@ func checkRule(t *testing.T, r rule, panels map[string]map[int]bool) {
 	assert.Equal(t, "$KVBOOTH_PROMETHEUS_UID", r.Data[0].DatasourceUID, "a Grafana's own data source has another uid")
 	assert.Equal(t, r.Data[1].RefID, r.Condition)
 
-	// Silent while stopped or settling: the outermost operators keep what has both.
+	assert.Equal(t, "0s", r.For, "%s: Grafana marks the panel where a rule is pending", r.UID)
+
+	// Silent while stopped or settling, and until both have lasted: the outermost operators keep what has both.
 	guards := 0
 	expr := parse(t, r.Data[0].Model.Expr)
 	for {
@@ -501,7 +503,9 @@ func checkRule(t *testing.T, r rule, panels map[string]map[int]bool) {
 			break
 		}
 		right := e.RHS.String()
-		if strings.Contains(right, "(loadgen_workload_running) == 1") || strings.Contains(right, "(loadgen_settling) == 0") {
+		if regexp.MustCompile(
+			`\(min_over_time\(loadgen_workload_running\[.+\) == 1|\(max_over_time\(loadgen_settling\[.+\) == 0`,
+		).MatchString(right) {
 			guards++
 		}
 		expr = e.LHS

@@ -40,7 +40,7 @@ const (
 
 // without are the queries that need not find data, with the reason.
 var without = map[string]string{
-	"alert: kvbooth-hit-rate": "one step must have lasted for five minutes",
+	"alert: kvbooth-hit-rate": "one step must have lasted for six minutes",
 	"gtc-demo: ITL (p50 and p95): C": "no recorded table has it; one of this target's rows needs a settled minute in " +
 		"which the client keeps up",
 }

@@ -139,6 +139,43 @@ func TestHitRatesEndWhereUndefined(t *testing.T) {
 	require.Equal(t, len(want), tested)
 }
 
+// An alert fires where its condition has held by its margin for the whole time, in which the load was settled.
+func TestAlertsFireAfterTheirTime(t *testing.T) {
+	var page strings.Builder
+	now := time.Now()
+	write := func(lane string, ttft, settling func(ago int) float64) {
+		for ago := 100; ago >= 0; ago -= 2 {
+			at := now.Add(-time.Duration(ago) * time.Second).UnixMilli()
+			fmt.Fprintf(&page, "loadgen_ttft_all_seconds{lane=%q,quantile=\"0.95\"} %g %d\n", lane, ttft(ago), at)
+			fmt.Fprintf(&page, "loadgen_slo_seconds{lane=%q,metric=\"ttft\"} 1 %d\n", lane, at)
+			fmt.Fprintf(&page, "loadgen_workload_running{lane=%q} 1 %d\n", lane, at)
+			fmt.Fprintf(&page, "loadgen_settling{lane=%q} %g %d\n", lane, settling(ago), at)
+		}
+	}
+	always := func(value float64) func(int) float64 { return func(int) float64 { return value } }
+	since := func(seconds int, before, after float64) func(int) float64 {
+		return func(ago int) float64 {
+			if ago > seconds {
+				return before
+			}
+			return after
+		}
+	}
+	write("above", always(1.1), always(0))
+	write("above for 80 s", since(80, 0.5, 1.1), always(0))
+	write("above for 40 s", since(40, 0.5, 1.1), always(0))
+	write("settled for 40 s", always(1.1), since(40, 1, 0))
+	write("within the margin", always(1.03), always(0))
+
+	ask := promtest.On(t, page.String())
+	_, alerts := promRules(t)
+	var fire []string
+	for _, s := range ask(alerts[0].Expr) {
+		fire = append(fire, string(s.Metric["lane"]))
+	}
+	require.ElementsMatch(t, []string{"above", "above for 80 s"}, fire, alerts[0].Alert)
+}
+
 // evaluate returns the values of a query, each behind its pod or GPU.
 func evaluate(ask func(query string) model.Vector, expr string) (rows []string) {
 	for _, s := range ask(strings.ReplaceAll(expr, "$namespace", "n")) {
