@@ -344,7 +344,7 @@ func TestReferenceLines(t *testing.T) {
 				"least_loaded/off": "least-loaded, off", "round_robin/draft": "round-robin, draft",
 			} {
 				mode, speculation, _ := strings.Cut(state, "/")
-				for _, source := range []string{"Recorded", "Measured here"} {
+				for _, source := range []string{"Recorded", "Measured"} {
 					name := p.legend(t, q.LegendFormat, "{{source}}", source, "{{mode}}", mode, "{{speculation}}", speculation)
 					assert.Regexp(t, "^"+source+"( p50)? "+want+"$", name, p.Title)
 				}

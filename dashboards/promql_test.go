@@ -115,7 +115,7 @@ func TestHitRatesEndWhereUndefined(t *testing.T) {
 	want := map[string]map[string][]string{
 		"Predicted":  {"steady": {" 0.8"}, "load-falls": {" 0.8"}, "shorter-requests": {" 0.8"}},
 		"Achievable": {"steady": {" 0.9"}, "load-falls": {" 0.9"}, "shorter-requests": {" 0.9"}},
-		"Frontend counters, cached / input": {
+		"KV hit rate, frontend": {
 			"steady": {" 0.9"}, "load-falls": {" 0.9"}, "to-kv": {" 0.9"}, "to-round-robin": {" 0.9"},
 		},
 	}

@@ -37,7 +37,7 @@ var benchmarks = dashboard{
 			description: "Conversations in progress, next to the concurrency set. From the load generator; a span warms up " +
 				"until both are equal.",
 			lines: []line{
-				{name: "in progress", expr: `loadgen_active_conversations{lane="$lane"}`, style: []property{color("purple")}},
+				{name: "in progress", expr: `loadgen_active_conversations{lane="$lane"}`, style: []property{color("blue")}},
 				{
 					name: "target", expr: `loadgen_target_concurrency{lane="$lane"}`,
 					style: []property{color(gray), fill(0), width(1)},

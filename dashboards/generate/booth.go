@@ -94,7 +94,7 @@ var booth = dashboard{
 					style: []property{color("purple"), dashed},
 				},
 			},
-			defaults: object{"max": 1, "decimals": 0},
+			defaults: object{"max": 1, "decimals": 0}, options: withLast,
 		}),
 		{
 			id: 9, kind: "table", title: "Recorded benchmark, p95", at: grid{0, 37, 24, 10}, noValue: noRecord,
@@ -143,7 +143,7 @@ func keyFigures(p panel, fields string) panel {
 	p.noValue = dashes
 	p.defaults = object{"color": fixed("text"), "thresholds": thresholds("text"), "min": 0}
 	p.overrides = append([]object{override("~.*", property{"noValue", dashes})}, p.overrides...)
-	p.options = statOptions(fields, object{"text": object{"titleSize": 13}})
+	p.options = statOptions(fields, object{"text": object{"titleSize": 13, "valueSize": 44}})
 	return p
 }
 

@@ -95,6 +95,7 @@ func link(title, dashboard string) object {
 
 func byLane(p panel, expr string) panel {
 	p.lines = []line{{name: "{{lane}}", expr: expr}}
+	p.options = withLast
 	p.overrides = append([]object{override("main", color("blue")), override("twin", color("orange"))}, p.overrides...)
 	return timeseries(p)
 }
@@ -104,6 +105,7 @@ func byPolicy(p panel, expr string) panel {
 	p.overrides = []object{override("measured", color("text"), width(3), named("As measured"))}
 	for _, policy := range [][3]string{
 		{"best", "Best possible", gray},
+		{"best_placement", "Best placement", "green"},
 		{"kv", "KV-aware", "blue"},
 		{"kv_output_blocks", "KV-aware, answer blocks counted", "semi-dark-blue"},
 		{"kv_temperature_0.5", "KV-aware, temperature 0.5", "light-blue"},
