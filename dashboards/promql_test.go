@@ -113,8 +113,8 @@ func TestHitRatesEndWhereUndefined(t *testing.T) {
 	write("shorter-requests", always, 10, 500)
 
 	want := map[string]map[string][]string{
-		"Predicted":  {"steady": {" 0.8"}, "load-falls": {" 0.8"}, "shorter-requests": {" 0.8"}},
-		"Achievable": {"steady": {" 0.9"}, "load-falls": {" 0.9"}, "shorter-requests": {" 0.9"}},
+		"Predicted hit rate":  {"steady": {" 0.8"}, "load-falls": {" 0.8"}, "shorter-requests": {" 0.8"}},
+		"Achievable hit rate": {"steady": {" 0.9"}, "load-falls": {" 0.9"}, "shorter-requests": {" 0.9"}},
 		"KV hit rate, frontend": {
 			"steady": {" 0.9"}, "load-falls": {" 0.9"}, "to-kv": {" 0.9"}, "to-round-robin": {" 0.9"},
 		},

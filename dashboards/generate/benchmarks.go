@@ -14,24 +14,24 @@ var benchmarks = dashboard{
 		besideObjective(5, 0, "TTFT p95", "ttft", "time to first token", "measured at the client"),
 		besideObjective(6, 8, "TPOT p95", "tpot", "time per output token", "one value per turn"),
 		timeseries(panel{
-			id: 7, title: outputTokens.name, description: outputTokensText, at: grid{16, 11, 8, 8}, unit: "none",
-			lines:    []line{{name: outputTokens.name, expr: outputTokens.expr, style: []property{color("blue")}}},
+			id: 7, title: "Output tokens/s", description: outputTokensText, at: grid{16, 11, 8, 8}, unit: "none",
+			lines:    []line{{name: "Output tokens/s", expr: outputTokens.expr, style: []property{color("blue")}}},
 			defaults: object{"decimals": 0},
 		}, filled),
 		timeseries(panel{
-			id: 8, title: "KV Hit Rate", at: grid{0, 19, 8, 8}, unit: "percentunit",
+			id: 8, title: "KV hit rate", at: grid{0, 19, 8, 8}, unit: "percentunit",
 			description: "Share of prompt tokens served from a KV cache, over one minute. Measured at the client, from the " +
 				"cached tokens that each completed answer reports; absent if answers do not report them.",
-			lines: []line{{name: "Hit rate", expr: hitRatio, style: []property{color("blue")}}},
+			lines: []line{{name: "KV hit rate", expr: hitRatio, style: []property{color("blue")}}},
 		}, filled, object{"axisSoftMax": 1}),
 		timeseries(panel{
-			id: 9, title: "Conversations", at: grid{8, 19, 8, 8}, unit: "none",
+			id: 9, title: "Concurrency", at: grid{8, 19, 8, 8}, unit: "none",
 			description: "Conversations in progress, next to the concurrency set. From the load generator; a span warms up " +
 				"until both are equal.",
 			lines: []line{
-				{name: "in progress", expr: `loadgen_active_conversations{lane="$lane"}`, style: []property{color("blue")}},
+				{name: "Active", expr: `loadgen_active_conversations{lane="$lane"}`, style: []property{color("blue")}},
 				{
-					name: "target", expr: `loadgen_target_concurrency{lane="$lane"}`,
+					name: "Target", expr: `loadgen_target_concurrency{lane="$lane"}`,
 					style: []property{color(gray), fill(0), width(1)},
 				},
 			},

@@ -48,8 +48,9 @@ var demo = dashboard{
 				"client, from the cached tokens that each completed answer reports; it is absent if answers do not report them. " +
 				"The thin line is calculated from the frontend's counters (or from vLLM's or SGLang's, if the frontend has " +
 				"none), per request, since input tokens count at a request's start and cached tokens at its end; it ends while " +
-				"the requests that start are so much shorter than those that end that it would exceed 100 %. Reference lines (dotted: recorded, dashed: measured on this target) show " +
-				"every mode and phase at the current concurrency.",
+				"the requests that start are so much shorter than those that end that it would exceed 100 %. " +
+				"Reference lines (dotted: recorded, dashed: measured on this target) show every mode and phase at the current " +
+				"concurrency.",
 			lines: []line{
 				{name: "KV hit rate", expr: hitRatio, style: []property{color("blue"), fill(8)}},
 				{
@@ -93,7 +94,7 @@ var demo = dashboard{
 				"sglang:queue_time_seconds")}},
 		}),
 		timeseries(panel{
-			id: 15, title: "In-Flight Range over Workers", at: grid{0, 38, 12, 8}, unit: "none", noValue: noEngine,
+			id: 15, title: "In-flight range over workers", at: grid{0, 38, 12, 8}, unit: "none", noValue: noEngine,
 			description: "Requests in flight at the busiest and at the least busy worker, with the batch size above which a " +
 				"worker queues requests. From the workers' own gauges and the frontend's description of the model.",
 			lines: []line{
@@ -110,7 +111,7 @@ var demo = dashboard{
 			defaults: object{"decimals": 0},
 		}),
 		timeseries(panel{
-			id: 16, title: "In-Flight Spread and Skew", at: grid{12, 38, 12, 8}, unit: "none", noValue: noEngine,
+			id: 16, title: "In-flight spread and skew", at: grid{12, 38, 12, 8}, unit: "none", noValue: noEngine,
 			description: "How unevenly requests in flight are distributed: spread is the busiest worker's count minus the " +
 				"least busy worker's, skew is the busiest worker's count divided by the mean. From the workers' own gauges; a " +
 				"skew of 1 is perfectly even.",
@@ -139,12 +140,12 @@ var demo = dashboard{
 				"generator, one value per token; the recorded tables have no ITL, because what they call ITL is TPOT.",
 		}, "itl"),
 		percentiles(panel{
-			id: 19, title: "Latency at the Client (p50 and p95)", at: grid{12, 55, 12, 8},
+			id: 19, title: "End-to-end latency (p50 and p95)", at: grid{12, 55, 12, 8},
 			description: "Median and 95th percentile of the time from sending a request to its last token" + beside + " From " +
 				"the load generator, measured at the client.",
 		}, "latency"),
 		timeseries(panel{
-			id: 20, title: "Active Conversations", at: grid{0, 63, 8, 8}, unit: "none",
+			id: 20, title: "Concurrency", at: grid{0, 63, 8, 8}, unit: "none",
 			description: "Conversations in progress, next to the concurrency set, and the requests they have in flight. From " +
 				"the load generator.",
 			lines: []line{
@@ -158,7 +159,7 @@ var demo = dashboard{
 			defaults: object{"decimals": 0}, options: withLast,
 		}),
 		timeseries(panel{
-			id: 21, title: "Error Rate by Class", at: grid{8, 63, 8, 8}, unit: "percentunit",
+			id: 21, title: "Error rate by class", at: grid{8, 63, 8, 8}, unit: "percentunit",
 			description: "Share of turns in the last minute that failed, stacked by class; timeouts are separate dashed " +
 				"lines, not stacked. From the load generator's counters; cancelled turns count neither as errors nor as " +
 				"successes.",
@@ -174,18 +175,18 @@ var demo = dashboard{
 		}, stacked, object{"fillOpacity": 25, "axisSoftMax": 0.01}),
 		speculation,
 		eachTurn(panel{
-			id: 26, title: "TTFT p50 by Turn", at: grid{0, 71, 6, 8}, unit: "s",
+			id: 26, title: "TTFT p50 by turn", at: grid{0, 71, 6, 8}, unit: "s",
 			description: "Median time to first token of the first turn of a conversation, the second and so on, over the last " +
 				"60 s. Where requests go to the worker that has the conversation cached, it falls after the first turn. From " +
 				"the histograms of the load generator.",
 		}, `histogram_quantile(0.5, sum by (turn, le) (rate(loadgen_ttft_seconds_bucket{lane="$lane"}[1m])))`),
 		eachTurn(panel{
-			id: 27, title: "Latency by Turn", at: grid{6, 71, 6, 8}, unit: "s",
+			id: 27, title: "End-to-end latency by turn", at: grid{6, 71, 6, 8}, unit: "s",
 			description: "Mean time from sending a request to its last token, by turn of the conversation, over the last 60 " +
 				"s. From the load generator.",
 		}, meanOf("latency_seconds")),
 		eachTurn(panel{
-			id: 28, title: "Input Tokens by Turn", at: grid{12, 71, 6, 8}, unit: "short",
+			id: 28, title: "Input tokens by turn", at: grid{12, 71, 6, 8}, unit: "short",
 			description: "Mean prompt tokens by turn of the conversation over the last 60 s, and the 95th percentile of all " +
 				"turns: each turn sends the whole conversation again. From the load generator.",
 			defaults: object{"decimals": 0},
@@ -194,7 +195,7 @@ var demo = dashboard{
 			expr: `histogram_quantile(0.95, sum by (le) (rate(loadgen_input_tokens_bucket{lane="$lane"}[1m])))`,
 		}),
 		eachTurn(panel{
-			id: 29, title: "Output Tokens by Turn", at: grid{18, 71, 6, 8}, unit: "short",
+			id: 29, title: "Output tokens by turn", at: grid{18, 71, 6, 8}, unit: "short",
 			description: "Mean output tokens by turn of the conversation over the last 60 s. From the load generator.",
 			defaults:    object{"decimals": 0},
 		}, meanOf("output_tokens")),
@@ -213,7 +214,7 @@ var (
 		"dynamo_frontend_inflight_requests", "dynamo_frontend_active_requests")}
 	onTheRight  = custom("axisPlacement", "right")
 	speculation = timeseries(panel{
-		id: 22, title: "Speculative Decoding", at: grid{16, 63, 8, 8}, unit: "percentunit", noValue: noEngine,
+		id: 22, title: "Speculative decoding", at: grid{16, 63, 8, 8}, unit: "percentunit", noValue: noEngine,
 		description: "Share of drafted tokens that the model accepted, and tokens per step of the model. From the engine's " +
 			"counters (TensorRT-LLM's or vLLM's), over one minute, or from SGLang's gauges, for its latest batch.",
 		lines: []line{

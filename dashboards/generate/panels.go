@@ -86,7 +86,7 @@ func tableOptions(cellHeight string, sortBy ...object) object {
 
 func occupancy(id int, at grid) panel {
 	return eachWorker(panel{
-		id: id, title: "KV Cache Occupancy (per worker)", at: at, unit: "percentunit", noValue: noEngine,
+		id: id, title: "KV cache use (per worker)", at: at, unit: "percentunit", noValue: noEngine,
 		description: "Share of each worker's KV cache in use over time; near 100 % the worker evicts cached blocks to " +
 			"make room for new ones. From Dynamo's gauge of the worker, or from the engine's own (TensorRT-LLM's, vLLM's or " +
 			"SGLang's).",
@@ -99,7 +99,7 @@ func occupancy(id int, at grid) panel {
 
 func queueDepth(id int, at grid) panel {
 	return eachWorker(panel{
-		id: id, title: "Engine Queue Depth (per worker)", at: at, unit: "none", noValue: noEngine,
+		id: id, title: "Engine queue depth (per worker)", at: at, unit: "none", noValue: noEngine,
 		description: "Requests waiting in each worker's engine for a place in its batch; a queue at a single worker raises " +
 			"TTFT p95 while the others have room. From the engine's gauge (TensorRT-LLM's, vLLM's or SGLang's).",
 		lines: []line{{name: "{{pod}}", expr: firstOf("sum by (pod, instance) ("+inNamespace("NAME")+")",
@@ -113,7 +113,7 @@ func queueDepth(id int, at grid) panel {
 func gpuMemory(id int, at grid) panel {
 	const used, free, total = "DCGM_FI_DEV_FB_USED{NAME}", "DCGM_FI_DEV_FB_FREE{NAME}", "DCGM_FI_DEV_FB_TOTAL{NAME}"
 	return eachWorker(panel{
-		id: id, title: "GPU Memory (per GPU)", at: at, unit: "percentunit", noValue: noGPU,
+		id: id, title: "GPU memory (per GPU)", at: at, unit: "percentunit", noValue: noGPU,
 		description: "Share of each GPU's memory in use: weights, KV cache and temporary buffers. From NVIDIA's DCGM " +
 			"exporter, for the GPUs of the selected namespace; with All, for every GPU that Prometheus scrapes.",
 		lines: []line{{name: gpuLegend, expr: firstOf(used+" / "+total+" or "+used+" / ("+used+" + "+free+")",

@@ -70,7 +70,7 @@ var routers = dashboard{
 				"generator; no request is sent for it.",
 			object{"part": "shadow"}),
 		byPolicy(panel{
-			id: 9, title: "Hit rate under other routers", at: grid{0, 55, 12, 9}, unit: "percentunit",
+			id: 9, title: "KV hit rate under other routers", at: grid{0, 55, 12, 9}, unit: "percentunit",
 			description: "Share of prompt tokens that each policy would have found in a cache over the last 60 s, next to " +
 				"what was measured. From the load generator's model; no line is drawn while its error is too large.",
 			defaults: object{"max": 1},
