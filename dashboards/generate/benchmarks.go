@@ -1,7 +1,7 @@
 package main
 
 var benchmarks = dashboard{
-	uid: "kvbooth-benchmarks", title: "Benchmarks", revision: 1, refresh: "10s", from: "now-1h",
+	uid: "kvbooth-benchmarks", title: "Benchmarks", revision: 2, refresh: "10s", from: "now-1h",
 	description: "Results of trials, sweeps and capacity searches, and the metrics over time while they ran.",
 	variables: []object{textBox("sweep", "Benchmark",
 		"The id of the trial, sweep or capacity search to show; if empty, the newest. Set by the panel at the top.", "", 2)},

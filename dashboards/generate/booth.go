@@ -6,7 +6,7 @@ import (
 )
 
 var booth = dashboard{
-	uid: "kvbooth-booth", title: "KV Booth", revision: 3, refresh: "5s", from: "now-15m",
+	uid: "kvbooth-booth", title: "KV Booth", revision: 4, refresh: "5s", from: "now-15m",
 	description: "Everything in one dashboard: control the workload and see live what KV-cache-aware routing does to " +
 		"it, next to recorded results.",
 	variables: []object{levels},

@@ -3,7 +3,7 @@ package main
 import "fmt"
 
 var demo = dashboard{
-	uid: "gtc-demo", title: "GTC Demo: Optimized LLM Inference", revision: 3, refresh: "10s", from: "now-30m",
+	uid: "gtc-demo", title: "GTC Demo: Optimized LLM Inference", revision: 4, refresh: "10s", from: "now-30m",
 	description: "What KV-cache-aware routing does to an LLM workload, over time.",
 	variables:   []object{slo("ttft"), slo("tpot")},
 	panels: []panel{

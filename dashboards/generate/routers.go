@@ -1,7 +1,7 @@
 package main
 
 var routers = dashboard{
-	uid: "kvbooth-routers", title: "Routers", revision: 3, refresh: "10s", from: "now-30m",
+	uid: "kvbooth-routers", title: "Routers", revision: 4, refresh: "10s", from: "now-30m",
 	description: "Two routers serving the same conversations at the same time, and the cache hits other routers would " +
 		"have had on the same traffic.",
 	panels: []panel{
