@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"kvbooth/sidecar/api"
 )
 
 const (
@@ -65,7 +68,11 @@ type (
 			Unit, NoValue string
 		}
 		Overrides []struct {
-			Properties []struct{ ID string }
+			Matcher    struct{ Options string }
+			Properties []struct {
+				ID    string
+				Value any
+			}
 		}
 	}
 	transformation struct {
@@ -75,6 +82,7 @@ type (
 	target struct {
 		RefID, Expr, Channel, LegendFormat string
 		Datasource                         source
+		Filter                             struct{ Fields []string }
 	}
 	variable struct {
 		Name, Type string
@@ -235,8 +243,8 @@ func selectors(t *testing.T, expr string) (all []*parser.VectorSelector) {
 //     of neither is shown as one's. An alert covers all lanes.
 //   - An alert reads the load generator's own figures alone: Grafana replaces no variables in a rule's query, so that
 //     no rule could be restricted to the namespace of the serving cluster.
-//   - A hit rate of unreported tokens is absent or NaN, never 0: each query divides by the reported tokens, or checks
-//     that there are any.
+//   - A hit rate of unreported tokens is absent or NaN, never 0: each query divides by the reported tokens, or by the
+//     number of reports.
 func TestQueriesAreValid(t *testing.T) {
 	all := queries(t)
 	assert.Greater(t, len(all), 60)
@@ -253,7 +261,7 @@ func TestQueriesAreValid(t *testing.T) {
 			assert.NotContains(t, q.expr, "loadgen_input_tokens_total", q.where)
 		}
 		if strings.Contains(q.expr, "dynamo_frontend_cached_tokens_sum") {
-			assert.Contains(t, q.expr, `and rate(dynamo_frontend_cached_tokens_count{namespace=~"dynamo-workload"}[1m]) > 0`, q.where)
+			assert.Contains(t, q.expr, `/ rate(dynamo_frontend_cached_tokens_count{namespace=~"dynamo-workload"}[1m]) <= 1`, q.where)
 		}
 	}
 }
@@ -344,7 +352,7 @@ func TestReferenceLines(t *testing.T) {
 				"least_loaded/off": "least-loaded, off", "round_robin/draft": "round-robin, draft",
 			} {
 				mode, speculation, _ := strings.Cut(state, "/")
-				for _, source := range []string{"Recorded", "Measured here"} {
+				for _, source := range []string{"Recorded", "Measured"} {
 					name := p.legend(t, q.LegendFormat, "{{source}}", source, "{{mode}}", mode, "{{speculation}}", speculation)
 					assert.Regexp(t, "^"+source+"( p50)? "+want+"$", name, p.Title)
 				}
@@ -432,6 +440,113 @@ func checkFields(t *testing.T, p panel) {
 	assert.True(t, units, "%s shows numbers without a unit", p.Title)
 }
 
+// figuresOf are the figures that series show, by the beginning of the series' names, by their keys in [api.Figures].
+var figuresOf = map[string]string{
+	"loadgen_ttft_":                                          "ttft",
+	"loadgen_baseline_ttft_":                                 "ttft",
+	"loadgen_tpot_":                                          "tpot",
+	"loadgen_baseline_tpot_":                                 "tpot",
+	"loadgen_itl_":                                           "itl",
+	"loadgen_baseline_itl_":                                  "itl",
+	"loadgen_latency_":                                       "latency",
+	"loadgen_baseline_latency_":                              "latency",
+	"dynamo_frontend_request_duration_seconds":               "latency",
+	"dynamo_frontend_requests_total":                         "requests_per_second",
+	"loadgen_output_tokens_total":                            "output_tokens_per_second",
+	"dynamo_frontend_output_tokens_total":                    "output_tokens_per_second",
+	"loadgen_cached_tokens_total":                            "kv_hit_ratio",
+	"loadgen_shadow_hit_ratio":                               "kv_hit_ratio",
+	"loadgen_baseline_kv_hit_ratio":                          "kv_hit_ratio",
+	"dynamo_frontend_cached_tokens":                          "kv_hit_ratio",
+	"dynamo_component_router_kv_hit_rate_sum":                "kv_predicted_ratio",
+	"dynamo_component_router_kv_best_eligible_cached_prefix": "kv_achievable_ratio",
+	"dynamo_frontend_queued_requests":                        "queued",
+	"dynamo_frontend_inflight_requests":                      "inflight",
+	"loadgen_inflight_requests":                              "inflight",
+	"loadgen_errors_total":                                   "error_ratio",
+	"loadgen_active_conversations":                           "concurrency",
+	"trtllm_spec_decode_num_accepted_tokens":                 "acceptance_rate",
+	"trtllm_spec_decode_acceptance_length":                   "tokens_per_step",
+	"DCGM_FI_DEV_FB_USED":                                    "gpu_memory_bytes",
+}
+
+// otherNames are what the demonstration calls figures, in the panels that its documents name.
+var otherNames = map[string]string{
+	"Request Rate": "requests_per_second", "Output Tokens/s": "output_tokens_per_second", "Inflight": "inflight",
+	"Latency": "latency", "KV Cache": "kv_hit_ratio",
+}
+
+// A figure has one name on all dashboards and in numbers.md: that of [api.Figures]. It stands in the title of a panel
+// or in the legend.
+func TestFiguresHaveOneName(t *testing.T) {
+	seen := map[*api.Figure]bool{}
+	for _, file := range files {
+		d := load(t, file)
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				if q.Expr == "" || q.LegendFormat == "objective" {
+					continue
+				}
+				f := figureOf(t, variables.Replace(q.Expr))
+				if f == nil || otherNames[p.Title] == f.Key || otherNames[q.LegendFormat] == f.Key {
+					continue
+				}
+				seen[f] = true
+				assert.Contains(t, p.Title+"\n"+q.LegendFormat, f.Name, "%s: %s %s", file, p.Title, q.RefID)
+			}
+			for name, f := range liveNames(p) {
+				seen[f] = true
+				assert.Regexp(t, "^"+f.Name+"(, 60 s)?$", name, p.Title)
+			}
+		}
+	}
+	numbers, err := os.ReadFile("../docs/numbers.md")
+	require.NoError(t, err)
+	var rows []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(string(numbers), -1) {
+		rows = append(rows, strings.Split(row[1], ", ")...)
+	}
+	for f := range seen {
+		assert.True(t, slices.Contains(rows, f.InSentence()), "numbers.md has no row %q", f.InSentence())
+	}
+	assert.Greater(t, len(seen), 12)
+}
+
+// figureOf is the figure that a query shows, by the first series that it reads, or nil.
+func figureOf(t *testing.T, expr string) *api.Figure {
+	for _, s := range selectors(t, expr)[:1] {
+		for series, key := range figuresOf {
+			if strings.HasPrefix(s.Name, series) {
+				f := api.FigureOf(key)
+				require.NotNil(t, f, key)
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// liveNames are the figures of a panel on the channel of key figures by the names that they are shown with.
+func liveNames(p panel) map[string]*api.Figure {
+	renamed := map[string]string{}
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			if property.ID == "displayName" {
+				renamed[o.Matcher.Options], _ = property.Value.(string)
+			}
+		}
+	}
+	all := map[string]*api.Figure{}
+	for _, q := range p.Targets {
+		for _, f := range api.Figures {
+			if strings.HasSuffix(q.Channel, "/kpi") && f.Frame.Name != "" && slices.Contains(q.Filter.Fields, f.Frame.Name) {
+				all[cmp.Or(renamed[f.Frame.Title], f.Frame.Title)] = f
+			}
+		}
+	}
+	return all
+}
+
 // What is delivered with the app, and only so.
 func TestIncludes(t *testing.T) {
 	got := map[string]string{}
@@ -492,7 +607,9 @@ func checkRule(t *testing.T, r rule, panels map[string]map[int]bool) {
 	assert.Equal(t, "$KVBOOTH_PROMETHEUS_UID", r.Data[0].DatasourceUID, "a Grafana's own data source has another uid")
 	assert.Equal(t, r.Data[1].RefID, r.Condition)
 
-	// Silent while stopped or settling: the outermost operators keep what has both.
+	assert.Equal(t, "0s", r.For, "%s: Grafana marks the panel where a rule is pending", r.UID)
+
+	// Silent while stopped or settling, and until both have lasted: the outermost operators keep what has both.
 	guards := 0
 	expr := parse(t, r.Data[0].Model.Expr)
 	for {
@@ -501,7 +618,9 @@ func checkRule(t *testing.T, r rule, panels map[string]map[int]bool) {
 			break
 		}
 		right := e.RHS.String()
-		if strings.Contains(right, "(loadgen_workload_running) == 1") || strings.Contains(right, "(loadgen_settling) == 0") {
+		if regexp.MustCompile(
+			`\(min_over_time\(loadgen_workload_running\[.+\) == 1|\(max_over_time\(loadgen_settling\[.+\) == 0`,
+		).MatchString(right) {
 			guards++
 		}
 		expr = e.LHS

@@ -40,7 +40,7 @@ const (
 
 // without are the queries that need not find data, with the reason.
 var without = map[string]string{
-	"alert: kvbooth-hit-rate": "one step must have lasted for five minutes",
+	"alert: kvbooth-hit-rate": "one step must have lasted for six minutes",
 	"gtc-demo: ITL (p50 and p95): C": "no recorded table has it; one of this target's rows needs a settled minute in " +
 		"which the client keeps up",
 }
@@ -86,6 +86,29 @@ func TestQueriesReturnData(t *testing.T) {
 		}
 		return strings.Join(missing, "\n"), len(missing) == 0
 	})
+	sharesAreAtMostOne(t, prometheus)
+}
+
+// sharesAreAtMostOne checks the panels whose unit is percent over the whole test, with its switches and stops.
+func sharesAreAtMostOne(t *testing.T, prometheus v1.API) {
+	const rounding = 1e-9
+	checked := 0
+	for _, file := range files {
+		for _, p := range load(t, file).Panels {
+			for _, target := range p.Targets {
+				if p.FieldConfig.Defaults.Unit != "percentunit" || target.LegendFormat == "Tokens per step" {
+					continue
+				}
+				checked++
+				for _, s := range recent(t, prometheus, query{p.Title, variables.Replace(target.Expr)}) {
+					for _, v := range s.Values {
+						require.False(t, float64(v.Value) > 1+rounding, "%s: %v at %v", p.Title, s.Metric, v)
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, checked, 10)
 }
 
 // ofLane are the queries of the dashboard Routers for one lane, those among them that ask for every lane.
@@ -123,14 +146,19 @@ func apiOf(t *testing.T, url string) v1.API {
 
 // hasData says whether a query has given a number at any time of late.
 func hasData(t *testing.T, prometheus v1.API, q query) bool {
+	return slices.ContainsFunc(recent(t, prometheus, q), func(s *model.SampleStream) bool {
+		return slices.ContainsFunc(s.Values, func(p model.SamplePair) bool { return !math.IsNaN(float64(p.Value)) })
+	})
+}
+
+// recent is what a query has given of late.
+func recent(t *testing.T, prometheus v1.API, q query) model.Matrix {
 	now := time.Now()
 	value, _, _, err := prometheus.QueryRange(t.Context(), q.expr, v1.Range{
 		Start: now.Add(-lookBack), End: now, Step: time.Second,
 	})
 	require.NoError(t, err, q.where)
-	return slices.ContainsFunc(value.(model.Matrix), func(s *model.SampleStream) bool {
-		return slices.ContainsFunc(s.Values, func(p model.SamplePair) bool { return !math.IsNaN(float64(p.Value)) })
-	})
+	return value.(model.Matrix)
 }
 
 // booth is `booth demo` with its processes.

@@ -1,7 +1,9 @@
 package main
 
+import "fmt"
+
 var demo = dashboard{
-	uid: "gtc-demo", title: "GTC Demo: Optimized LLM Inference", revision: 3, refresh: "10s", from: "now-30m",
+	uid: "gtc-demo", title: "GTC Demo: Optimized LLM Inference", revision: 4, refresh: "10s", from: "now-30m",
 	description: "What KV-cache-aware routing does to an LLM workload, over time.",
 	variables:   []object{slo("ttft"), slo("tpot")},
 	panels: []panel{
@@ -45,41 +47,42 @@ var demo = dashboard{
 			description: "Share of prompt tokens served from a KV cache, over one minute. The thick line is measured at the " +
 				"client, from the cached tokens that each completed answer reports; it is absent if answers do not report them. " +
 				"The thin line is calculated from the frontend's counters (or from vLLM's or SGLang's, if the frontend has " +
-				"none): input tokens count at a request's start and cached tokens at its end, so it reads low while load rises " +
-				"and above 100 % while load falls. Reference lines (dotted: recorded, dashed: measured on this target) show " +
-				"every mode and phase at the current concurrency.",
+				"none), per request, since input tokens count at a request's start and cached tokens at its end; it ends while " +
+				"the requests that start are so much shorter than those that end that it would exceed 100 %. " +
+				"Reference lines (dotted: recorded, dashed: measured on this target) show every mode and phase at the current " +
+				"concurrency.",
 			lines: []line{
-				{name: "Hit rate, measured at the client", expr: hitRatio, style: []property{color("blue"), fill(8)}},
+				{name: "KV hit rate", expr: hitRatio, style: []property{color("blue"), fill(8)}},
 				{
-					name: "Frontend counters, cached / input", style: []property{color(gray), width(1), fill(0)},
-					expr: "(rate(" + inNamespace("dynamo_frontend_cached_tokens_sum") + "[1m]) / rate(" +
-						inNamespace("dynamo_frontend_input_sequence_tokens_sum") + "[1m]) and rate(" +
-						inNamespace("dynamo_frontend_cached_tokens_count") + "[1m]) > 0) or " +
+					name: "KV hit rate, frontend", style: []property{color(gray), width(1), fill(0)},
+					expr: "(" + rate("cached_tokens_sum") + " / " + rate("input_sequence_tokens_sum") + " * " +
+						rate("input_sequence_tokens_count") + " / " + rate("cached_tokens_count") + " <= 1) or " +
 						perSecond("vllm:prefix_cache_hits_total") + " / " + perSecond("vllm:prefix_cache_queries_total") +
 						" or " + perSecond("sglang:cached_tokens_total") + " / " + perSecond("sglang:prompt_tokens_total"),
 				},
 			},
-		}, "", `loadgen_baseline_kv_hit_ratio{lane="$lane"}`), object{"axisSoftMax": 1}),
+			defaults: object{"max": 1},
+		}, "", `loadgen_baseline_kv_hit_ratio{lane="$lane"}`)),
 
 		row(11, 29, "Per Worker Metrics"),
-		timeseries(panel{
+		eachWorker(panel{
 			id: 12, title: "Inflight Requests (per worker)", at: grid{0, 30, 8, 8}, unit: "none", noValue: noEngine,
 			description: "Requests in flight at each worker, stacked, so the height is the sum. From the workers' own gauges. " +
 				"Bands are even under round-robin; under KV-aware routing they differ for a while, since a conversation goes to " +
 				"where its cache is.",
 			lines:    []line{{name: "{{pod}}", expr: inflightOfWorkers}},
-			defaults: with(shades(workers), object{"decimals": 0}),
+			defaults: object{"decimals": 0},
 		}, stacked, object{"fillOpacity": 30}),
-		timeseries(panel{
+		eachWorker(panel{
 			id: 13, title: "GPU Utilization (per GPU)", at: grid{8, 30, 8, 8}, unit: "percent", noValue: noGPU,
 			description: "Share of time in which each GPU's compute engines were busy. From NVIDIA's DCGM exporter, for the " +
 				"GPUs of the selected namespace; with All, for every GPU that Prometheus scrapes. Decoding is bound by memory " +
 				"bandwidth, so full load need not be 100 %; a low value beside a queue points elsewhere than at the GPU.",
 			lines: []line{{name: gpuLegend, expr: firstOf(`NAME{exported_namespace=~"$namespace"} or `+inNamespace("NAME"),
 				"DCGM_FI_DEV_GPU_UTIL", "100 * DCGM_FI_PROF_GR_ENGINE_ACTIVE")}},
-			defaults: with(shades(workers), object{"max": 100, "decimals": 0}),
+			defaults: object{"max": 100, "decimals": 0},
 		}),
-		timeseries(panel{
+		eachWorker(panel{
 			id: 14, title: "Engine Queue Wait Time (per worker)", at: grid{16, 30, 8, 8}, unit: "s", noValue: noEngine,
 			description: "Mean time that requests waited in each worker's engine queue before processing, over one minute. " +
 				"From the engine's histogram of queue times (TensorRT-LLM's, vLLM's or SGLang's). This is the second queue: " +
@@ -89,10 +92,9 @@ var demo = dashboard{
 				"rate("+inNamespace("NAME_sum")+"[1m]) / rate("+inNamespace("NAME_count")+"[1m])",
 				"trtllm_request_queue_time_seconds", "trtllm:request_queue_time_seconds", "vllm:request_queue_time_seconds",
 				"sglang:queue_time_seconds")}},
-			defaults: shades(workers),
 		}),
 		timeseries(panel{
-			id: 15, title: "In-Flight Range over Workers", at: grid{0, 38, 12, 8}, unit: "none", noValue: noEngine,
+			id: 15, title: "In-flight range over workers", at: grid{0, 38, 12, 8}, unit: "none", noValue: noEngine,
 			description: "Requests in flight at the busiest and at the least busy worker, with the batch size above which a " +
 				"worker queues requests. From the workers' own gauges and the frontend's description of the model.",
 			lines: []line{
@@ -109,7 +111,7 @@ var demo = dashboard{
 			defaults: object{"decimals": 0},
 		}),
 		timeseries(panel{
-			id: 16, title: "In-Flight Spread and Skew", at: grid{12, 38, 12, 8}, unit: "none", noValue: noEngine,
+			id: 16, title: "In-flight spread and skew", at: grid{12, 38, 12, 8}, unit: "none", noValue: noEngine,
 			description: "How unevenly requests in flight are distributed: spread is the busiest worker's count minus the " +
 				"least busy worker's, skew is the busiest worker's count divided by the mean. From the workers' own gauges; a " +
 				"skew of 1 is perfectly even.",
@@ -138,12 +140,12 @@ var demo = dashboard{
 				"generator, one value per token; the recorded tables have no ITL, because what they call ITL is TPOT.",
 		}, "itl"),
 		percentiles(panel{
-			id: 19, title: "Latency at the Client (p50 and p95)", at: grid{12, 55, 12, 8},
+			id: 19, title: "End-to-end latency (p50 and p95)", at: grid{12, 55, 12, 8},
 			description: "Median and 95th percentile of the time from sending a request to its last token" + beside + " From " +
 				"the load generator, measured at the client.",
 		}, "latency"),
 		timeseries(panel{
-			id: 20, title: "Active Conversations", at: grid{0, 63, 8, 8}, unit: "none",
+			id: 20, title: "Concurrency", at: grid{0, 63, 8, 8}, unit: "none",
 			description: "Conversations in progress, next to the concurrency set, and the requests they have in flight. From " +
 				"the load generator.",
 			lines: []line{
@@ -151,13 +153,13 @@ var demo = dashboard{
 				{name: "Target", expr: `loadgen_target_concurrency{lane="$lane"}`, style: []property{color(gray), dashed}},
 				{
 					name: "In flight", expr: `loadgen_inflight_requests{lane="$lane"}`,
-					style: []property{color("light-blue"), width(1)},
+					style: []property{color("green"), width(1)},
 				},
 			},
-			defaults: object{"decimals": 0},
+			defaults: object{"decimals": 0}, options: withLast,
 		}),
 		timeseries(panel{
-			id: 21, title: "Error Rate by Class", at: grid{8, 63, 8, 8}, unit: "percentunit",
+			id: 21, title: "Error rate by class", at: grid{8, 63, 8, 8}, unit: "percentunit",
 			description: "Share of turns in the last minute that failed, stacked by class; timeouts are separate dashed " +
 				"lines, not stacked. From the load generator's counters; cancelled turns count neither as errors nor as " +
 				"successes.",
@@ -165,6 +167,7 @@ var demo = dashboard{
 				{name: "{{class}}", expr: errorRate(`class!~"timeout|stall"`)},
 				{name: "time-out: {{class}}", expr: errorRate(`class=~"timeout|stall"`)},
 			},
+			options: object{"tooltip": object{"mode": "multi", "sort": "desc", "hideZeros": true}},
 			overrides: []object{
 				override("~^time-out.*", dashed, custom("stacking", object{"mode": "none"}), fill(0)),
 				override("time-out: timeout", color("red")), override("time-out: stall", color("orange")),
@@ -172,18 +175,18 @@ var demo = dashboard{
 		}, stacked, object{"fillOpacity": 25, "axisSoftMax": 0.01}),
 		speculation,
 		eachTurn(panel{
-			id: 26, title: "TTFT p50 by Turn", at: grid{0, 71, 6, 8}, unit: "s",
+			id: 26, title: "TTFT p50 by turn", at: grid{0, 71, 6, 8}, unit: "s",
 			description: "Median time to first token of the first turn of a conversation, the second and so on, over the last " +
 				"60 s. Where requests go to the worker that has the conversation cached, it falls after the first turn. From " +
 				"the histograms of the load generator.",
 		}, `histogram_quantile(0.5, sum by (turn, le) (rate(loadgen_ttft_seconds_bucket{lane="$lane"}[1m])))`),
 		eachTurn(panel{
-			id: 27, title: "Latency by Turn", at: grid{6, 71, 6, 8}, unit: "s",
+			id: 27, title: "End-to-end latency by turn", at: grid{6, 71, 6, 8}, unit: "s",
 			description: "Mean time from sending a request to its last token, by turn of the conversation, over the last 60 " +
 				"s. From the load generator.",
 		}, meanOf("latency_seconds")),
 		eachTurn(panel{
-			id: 28, title: "Input Tokens by Turn", at: grid{12, 71, 6, 8}, unit: "short",
+			id: 28, title: "Input tokens by turn", at: grid{12, 71, 6, 8}, unit: "short",
 			description: "Mean prompt tokens by turn of the conversation over the last 60 s, and the 95th percentile of all " +
 				"turns: each turn sends the whole conversation again. From the load generator.",
 			defaults: object{"decimals": 0},
@@ -192,7 +195,7 @@ var demo = dashboard{
 			expr: `histogram_quantile(0.95, sum by (le) (rate(loadgen_input_tokens_bucket{lane="$lane"}[1m])))`,
 		}),
 		eachTurn(panel{
-			id: 29, title: "Output Tokens by Turn", at: grid{18, 71, 6, 8}, unit: "short",
+			id: 29, title: "Output tokens by turn", at: grid{18, 71, 6, 8}, unit: "short",
 			description: "Mean output tokens by turn of the conversation over the last 60 s. From the load generator.",
 			defaults:    object{"decimals": 0},
 		}, meanOf("output_tokens")),
@@ -211,7 +214,7 @@ var (
 		"dynamo_frontend_inflight_requests", "dynamo_frontend_active_requests")}
 	onTheRight  = custom("axisPlacement", "right")
 	speculation = timeseries(panel{
-		id: 22, title: "Speculative Decoding", at: grid{16, 63, 8, 8}, unit: "percentunit", noValue: noEngine,
+		id: 22, title: "Speculative decoding", at: grid{16, 63, 8, 8}, unit: "percentunit", noValue: noEngine,
 		description: "Share of drafted tokens that the model accepted, and tokens per step of the model. From the engine's " +
 			"counters (TensorRT-LLM's or vLLM's), over one minute, or from SGLang's gauges, for its latest batch.",
 		lines: []line{
@@ -294,7 +297,7 @@ func againstObjective(id, x int, title, metric, description, source string) pane
 func percentiles(p panel, metric string) panel {
 	p.unit = "s"
 	p.lines = []line{
-		{name: "p50", expr: quantile(metric, "0.5"), style: []property{color("super-light-orange")}},
+		{name: "p50", expr: quantile(metric, "0.5"), style: []property{color("green")}},
 		{name: "p95", expr: quantile(metric, "0.95"), style: []property{color("orange")}},
 	}
 	return timeseries(referenced(p, " p50", `loadgen_baseline_`+metric+`_seconds{lane="$lane", percentile="50"}`))
@@ -303,15 +306,21 @@ func percentiles(p panel, metric string) panel {
 // referenced adds a line for each mode and phase: dotted what was recorded, dashed what was measured on this target.
 func referenced(p panel, percentile, baseline string) panel {
 	p.targets = append(p.targets, query("C", "{{source}}"+percentile+" {{mode}}, {{speculation}}",
-		`label_replace(label_replace(`+baseline+`, "source", "Recorded", "", ""), "source", "Measured here", "baseline", `+
+		`label_replace(label_replace(`+baseline+`, "source", "Recorded", "", ""), "source", "Measured", "baseline", `+
 			`"this target")`))
-	const lines = "^(Recorded|Measured here).*"
-	for _, mode := range [][2]string{{"round-robin", gray}, {"KV", "purple"}, {"least-loaded", "#c27ba0"}} {
-		p.overrides = append(p.overrides,
-			override("~"+lines+" "+mode[0]+".*", color(mode[1]), dash(3, 6), width(2), fill(0), noSteps))
+	const lines = "^(Recorded|Measured).*"
+	p.overrides = append(p.overrides, override("~"+lines, dash(3, 6), width(2), fill(0), noSteps),
+		override("~^Measured.*", dash(12, 5)))
+	for _, mode := range []struct{ name, recorded, measured string }{ // two shades of a hue
+		{"round-robin", gray, "#71777f"},
+		{"KV", "light-purple", "purple"},
+		{"least-loaded", "#d5a6bd", "#c27ba0"},
+		{"phase 3a.*", "#7ba7ec", "#3274d9"},
+		{"phase 3b.*", "#5cc8c8", "#00a7a7"},
+	} {
+		p.overrides = append(p.overrides, override("~^Recorded.* "+mode.name+".*", color(mode.recorded)),
+			override("~^Measured.* "+mode.name+".*", color(mode.measured)))
 	}
-	p.overrides = append(p.overrides, override("~"+lines+"phase 3a.*", color("#3274d9")),
-		override("~"+lines+"phase 3b.*", color("#00a7a7")), override("~^Measured here.*", dash(12, 5)))
 
 	rename := func(regex, pattern string) {
 		p.transformations = append(p.transformations,
@@ -326,20 +335,25 @@ func referenced(p panel, percentile, baseline string) panel {
 		{"(round|least)_(.*)", "$2-$3"},
 		{"kv(.*)", "KV$2"},
 	} {
-		rename("^((?:Recorded|Measured here).*) "+state[0], "$1 "+state[1])
+		rename("^((?:Recorded|Measured).*) "+state[0], "$1 "+state[1])
 	}
 	return p
 }
+
+// rate is the rate of a frontend's counter over the last minute.
+func rate(counter string) string { return "rate(" + inNamespace("dynamo_frontend_"+counter) + "[1m])" }
 
 func errorRate(class string) string {
 	return `sum by (class) (rate(loadgen_errors_total{lane="$lane", ` + class + `}[1m])) / ignoring (class) ` +
 		`group_left () sum(rate(loadgen_requests_total{lane="$lane", status=~"ok|error"}[1m]))`
 }
 
-// eachTurn has a line for the first turn of a conversation, the second and so on.
+// eachTurn has a line for the first turn of a conversation, the second and so on, from warm colors to cool ones.
 func eachTurn(p panel, expr string, more ...line) panel {
 	p.lines = append([]line{{name: "turn {{turn}}", expr: expr}}, more...)
-	p.defaults = with(shades("blue"), p.defaults)
+	for turn, hue := range []string{"orange", "semi-dark-yellow", "green", workers, "blue", "purple"} {
+		p.overrides = append(p.overrides, override(fmt.Sprintf(`~^turn %d\+?$`, turn+1), color(hue)))
+	}
 	return timeseries(p)
 }
 

@@ -28,7 +28,9 @@ func quantile(metric, q string) string {
 var (
 	list          = object{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}}
 	seriesOptions = object{"legend": list, "tooltip": object{"mode": "multi", "sort": "none"}}
-	lineDefaults  = object{
+	// withLast shows the last value of each line beside its name.
+	withLast     = object{"legend": with(list, object{"calcs": []string{"last"}})}
+	lineDefaults = object{
 		"drawStyle": "line", "lineInterpolation": "linear", "lineWidth": 2, "fillOpacity": 0, "showPoints": "never",
 		"spanNulls": 10000, "axisBorderShow": false,
 	}
@@ -39,7 +41,7 @@ var (
 // timeseries has lines from 0 on. What is drawn in another way than others is given as custom fields.
 func timeseries(p panel, fields ...object) panel {
 	p.kind = "timeseries"
-	p.options = seriesOptions
+	p.options = with(seriesOptions, p.options)
 	if p.noValue == "" {
 		p.noValue = noRun
 	}
@@ -50,9 +52,10 @@ func timeseries(p panel, fields ...object) panel {
 	return p
 }
 
-// shades draws all lines in shades of a color.
-func shades(color string) object {
-	return object{"color": object{"mode": "shades", "fixedColor": color}}
+// eachWorker draws a line for each worker or GPU. They have the same order in all panels, and so the same colors.
+func eachWorker(p panel, fields ...object) panel {
+	p.options = withLast
+	return timeseries(p, fields...)
 }
 
 func nested(kind string, id int, at grid, title, description string, options object) panel {
@@ -82,39 +85,39 @@ func tableOptions(cellHeight string, sortBy ...object) object {
 }
 
 func occupancy(id int, at grid) panel {
-	return timeseries(panel{
-		id: id, title: "KV Cache Occupancy (per worker)", at: at, unit: "percentunit", noValue: noEngine,
+	return eachWorker(panel{
+		id: id, title: "KV cache use (per worker)", at: at, unit: "percentunit", noValue: noEngine,
 		description: "Share of each worker's KV cache in use over time; near 100 % the worker evicts cached blocks to " +
 			"make room for new ones. From Dynamo's gauge of the worker, or from the engine's own (TensorRT-LLM's, vLLM's or " +
 			"SGLang's).",
 		lines: []line{{name: "{{pod}}", expr: firstOf("max by (pod, instance) ("+inNamespace("NAME")+")",
 			"dynamo_component_gpu_cache_usage_percent", "trtllm_kv_cache_utilization", "trtllm:kv_cache_usage_perc",
 			"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")}},
-		defaults: with(shades(workers), object{"max": 1}),
+		defaults: object{"max": 1},
 	})
 }
 
 func queueDepth(id int, at grid) panel {
-	return timeseries(panel{
-		id: id, title: "Engine Queue Depth (per worker)", at: at, unit: "none", noValue: noEngine,
+	return eachWorker(panel{
+		id: id, title: "Engine queue depth (per worker)", at: at, unit: "none", noValue: noEngine,
 		description: "Requests waiting in each worker's engine for a place in its batch; a queue at a single worker raises " +
 			"TTFT p95 while the others have room. From the engine's gauge (TensorRT-LLM's, vLLM's or SGLang's).",
 		lines: []line{{name: "{{pod}}", expr: firstOf("sum by (pod, instance) ("+inNamespace("NAME")+")",
 			"trtllm_num_requests_waiting", "trtllm:num_requests_waiting", "vllm:num_requests_waiting") +
 			` or sum by (pod, instance) (max by (pod, instance, dp_rank) ` +
 			`(sglang:num_queue_reqs{namespace=~"$namespace",priority=""}))`}},
-		defaults: with(shades(workers), object{"decimals": 0}),
+		defaults: object{"decimals": 0},
 	})
 }
 
 func gpuMemory(id int, at grid) panel {
 	const used, free, total = "DCGM_FI_DEV_FB_USED{NAME}", "DCGM_FI_DEV_FB_FREE{NAME}", "DCGM_FI_DEV_FB_TOTAL{NAME}"
-	return timeseries(panel{
-		id: id, title: "GPU Memory (per GPU)", at: at, unit: "percentunit", noValue: noGPU,
+	return eachWorker(panel{
+		id: id, title: "GPU memory (per GPU)", at: at, unit: "percentunit", noValue: noGPU,
 		description: "Share of each GPU's memory in use: weights, KV cache and temporary buffers. From NVIDIA's DCGM " +
 			"exporter, for the GPUs of the selected namespace; with All, for every GPU that Prometheus scrapes.",
 		lines: []line{{name: gpuLegend, expr: firstOf(used+" / "+total+" or "+used+" / ("+used+" + "+free+")",
 			`exported_namespace=~"$namespace"`, `namespace=~"$namespace"`)}},
-		defaults: with(shades(workers), object{"max": 1}),
+		defaults: object{"max": 1},
 	})
 }

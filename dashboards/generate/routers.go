@@ -1,7 +1,7 @@
 package main
 
 var routers = dashboard{
-	uid: "kvbooth-routers", title: "Routers", revision: 3, refresh: "10s", from: "now-30m",
+	uid: "kvbooth-routers", title: "Routers", revision: 4, refresh: "10s", from: "now-30m",
 	description: "Two routers serving the same conversations at the same time, and the cache hits other routers would " +
 		"have had on the same traffic.",
 	panels: []panel{
@@ -70,7 +70,7 @@ var routers = dashboard{
 				"generator; no request is sent for it.",
 			object{"part": "shadow"}),
 		byPolicy(panel{
-			id: 9, title: "Hit rate under other routers", at: grid{0, 55, 12, 9}, unit: "percentunit",
+			id: 9, title: "KV hit rate under other routers", at: grid{0, 55, 12, 9}, unit: "percentunit",
 			description: "Share of prompt tokens that each policy would have found in a cache over the last 60 s, next to " +
 				"what was measured. From the load generator's model; no line is drawn while its error is too large.",
 			defaults: object{"max": 1},
@@ -95,6 +95,7 @@ func link(title, dashboard string) object {
 
 func byLane(p panel, expr string) panel {
 	p.lines = []line{{name: "{{lane}}", expr: expr}}
+	p.options = withLast
 	p.overrides = append([]object{override("main", color("blue")), override("twin", color("orange"))}, p.overrides...)
 	return timeseries(p)
 }
@@ -104,6 +105,7 @@ func byPolicy(p panel, expr string) panel {
 	p.overrides = []object{override("measured", color("text"), width(3), named("As measured"))}
 	for _, policy := range [][3]string{
 		{"best", "Best possible", gray},
+		{"best_placement", "Best placement", "green"},
 		{"kv", "KV-aware", "blue"},
 		{"kv_output_blocks", "KV-aware, answer blocks counted", "semi-dark-blue"},
 		{"kv_temperature_0.5", "KV-aware, temperature 0.5", "light-blue"},

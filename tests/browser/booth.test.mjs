@@ -128,11 +128,11 @@ test(
     for (const { name } of await workers()) {
       await booth.panel('Workers').getByText(name, { exact: true }).waitFor();
     }
-    const rate = async () => parseFloat((await booth.cards())['KV Hit, 60 s']);
+    const rate = async () => parseFloat((await booth.cards())['KV hit rate, 60 s']);
     await expect.poll(rate).toBeGreaterThan(0);
     expect(await rate()).toBeLessThanOrEqual(100);
-    const legend = booth.panel('KV cache hit rate (last 60 s)');
-    await expect(legend).toContainText('Actual');
-    await expect(legend).toContainText('Predicted');
+    const legend = booth.panel('KV hit rate, 60 s');
+    await expect(legend).toContainText('KV hit rate');
+    await expect(legend).toContainText('Predicted hit rate');
   }
 );

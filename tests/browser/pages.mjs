@@ -167,7 +167,7 @@ export class Dashboard {
 }
 
 /** The six cards of the dashboard booth. */
-export const CARDS = ['Requests/s, 60 s', 'Requests', 'Tokens/s, 60 s', 'KV Hit, 60 s', 'Queued', 'Errors'];
+export const CARDS = ['Requests/s, 60 s', 'Requests', 'Output tokens/s, 60 s', 'KV hit rate, 60 s', 'Queued', 'Errors'];
 
 /** Whether a card reports that it has no figure. */
 export const isDash = (text) => text === '—';

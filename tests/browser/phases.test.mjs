@@ -57,13 +57,13 @@ test(
       await legend('TTFT p95 (SLO: 600ms)', recorded('Recorded'));
       await legend('KV Cache', [
         ...recorded('Recorded'),
-        'Hit rate, measured at the client',
-        'Frontend counters, cached / input',
+        'KV hit rate',
+        'KV hit rate, frontend',
       ]);
       const workers = ['dynamo-worker-1', 'dynamo-worker-2', 'dynamo-worker-3'];
-      await legend('KV Cache Occupancy (per worker)', workers);
-      await legend('Engine Queue Depth (per worker)', workers);
-      await legend('GPU Memory (per GPU)', ['GPU 0']);
+      await legend('KV cache use (per worker)', workers);
+      await legend('Engine queue depth (per worker)', workers);
+      await legend('GPU memory (per GPU)', ['GPU 0']);
     } finally {
       await call('PATCH', '/api/v1/settings', { default_baseline: before });
     }

@@ -178,8 +178,9 @@ func KeepWorkers(c *api.Cluster, named map[string]bool) {
 // unknown. Then, and without a frontend, the engines' own counters are used.
 func kv(r reading) api.KV {
 	kv := api.KV{PredictedRatio: asRatio(r.ratio(predictedSum, predictedCount))}
-	// A router that receives the worker with each turn looks for no best worker.
-	if r.increase(bestTokens) > 0 {
+	// A router looks for the best worker only where it chooses the worker by the caches, but it counts the tokens of all
+	// requests. While the window contains requests of another mode, the quotient would be too low.
+	if byKV := routesByKV(r); byKV != nil && *byKV && r.increase(bestTokens) > 0 {
 		kv.AchievableRatio = asRatio(r.ratio(bestTokens, routedTokens))
 	}
 	if r.increase(cachedCount) > 0 {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -147,6 +148,18 @@ func TestImpossibleRatiosAreLeftOut(t *testing.T) {
 		require.Empty(t, kv.Source, name)
 		require.Nil(t, kv.AchievableRatio, name)
 	}
+}
+
+// A router counts the tokens of all requests, but those of the best worker in kv mode only.
+func TestAchievableRatioNeedsOneMode(t *testing.T) {
+	page := func(requests, byKV int) scene {
+		return scene{"frontend:8000": fmt.Sprintf("dynamo_component_router_requests_started_total %d\n"+
+			"dynamo_component_router_kv_hit_rate_sum %d\ndynamo_component_router_kv_hit_rate_count %[2]d\n"+
+			"dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total %d\n"+
+			"dynamo_component_router_input_sequence_tokens_sum %d\n", requests, byKV, 90*byKV, 100*requests)}
+	}
+	require.Equal(t, new(0.9), watched(t, api.SpeculationOff, page(20, 20), page(60, 60)).KV.AchievableRatio)
+	require.Nil(t, watched(t, api.SpeculationOff, page(20, 20), page(60, 40)).KV.AchievableRatio)
 }
 
 // A Dynamo frontend has most of its counters only after its first request. It counts as a frontend before that, and the

@@ -44,11 +44,11 @@ func host(t *testing.T, address string) string {
 
 // withoutGPUs are the panels without data for a Dynamo with mock workers, with their reasons.
 var withoutGPUs = map[string]string{
-	"kvbooth-booth: GPU Memory (per GPU)":           "no DCGM exporter is scraped",
-	"gtc-demo: GPU Memory (per GPU)":                "no DCGM exporter is scraped",
+	"kvbooth-booth: GPU memory (per GPU)":           "no DCGM exporter is scraped",
+	"gtc-demo: GPU memory (per GPU)":                "no DCGM exporter is scraped",
 	"gtc-demo: GPU Utilization (per GPU)":           "no DCGM exporter is scraped",
 	"gtc-demo: Engine Queue Wait Time (per worker)": "not scraped, or not reported by this engine",
-	"gtc-demo: Speculative Decoding":                "not scraped, or not reported by this engine",
+	"gtc-demo: Speculative decoding":                "not scraped, or not reported by this engine",
 }
 
 // TestRealDynamo runs the core journeys with a real Dynamo, and follows the page on an existing Grafana with it.

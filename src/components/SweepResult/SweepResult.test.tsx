@@ -1,4 +1,4 @@
-import { act, screen, within } from '@testing-library/react';
+import { act, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
 import { Problem, type BaselineRow, type Sweep, type SweepSummary } from '../../client';
@@ -54,6 +54,17 @@ describe('which sweep is shown', () => {
     expect(await screen.findByText('No trial, sweep or capacity search yet')).toBeInTheDocument();
     expect(screen.getByRole('link', { name: 'Open Benchmarks' })).toHaveAttribute('href', '/a/app/benchmarks');
     expect(screen.queryByText('Show')).not.toBeInTheDocument();
+  });
+
+  it('is reported once', async () => {
+    const verdict = show(having(), 'verdict');
+    await screen.findByText('No trial, sweep or capacity search yet');
+    verdict.unmount();
+    for (const part of ['curves', 'spans'] as const) {
+      const { container, unmount } = show(having(), part);
+      await waitFor(() => expect(container).toBeEmptyDOMElement());
+      unmount();
+    }
   });
 
   it('is the newest, until one is chosen', async () => {

@@ -29,6 +29,9 @@ interface SweepResultProps {
 export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultProps) {
   const styles = useStyles();
   const shown = useShown(lane, id);
+  if (part !== 'verdict' && shown.all?.length === 0) {
+    return null; // reported beside the verdict
+  }
   return (
     <div className={styles.stack}>
       {part === 'verdict' && <Troubles live={shown.live} withoutVerdict />}
@@ -78,9 +81,7 @@ function NoSweep({ isEmpty, pageHref }: { isEmpty: boolean; pageHref: string }) 
         </LinkButton>
       }
     >
-      {isEmpty
-        ? 'Start one on the Benchmarks page; its results appear here while it runs.'
-        : 'Choose another one, or start one on the Benchmarks page.'}
+      {!isEmpty && 'Choose another one, or start one on the Benchmarks page.'}
     </EmptyState>
   );
 }
