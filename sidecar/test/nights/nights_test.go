@@ -29,7 +29,8 @@ const (
 )
 
 // TestTwentyNights accepts the first night and runs the gate in each further one. At most one gate fails before the
-// cluster gets slower, and one does within two nights. The history then has the mark of the throughput at the first slower night.
+// cluster gets slower, and one does within two nights. The history then has the mark of the throughput at the first
+// slower night.
 func TestTwentyNights(t *testing.T) {
 	bin, dir := boothtest.Programs(t), t.TempDir()
 	loadgen := func(args ...string) (code int, output string) {
