@@ -45,7 +45,8 @@ func acceptedRun(ctx context.Context, conf *config.Config) (*proof.Accepted, err
 	}
 	if last == nil {
 		return nil, api.Refuse("against", lastAccepted, fmt.Sprintf("an accepted run with the name %q in %s, which has %d "+
-			"runs of that name; see loadgen history accept", conf.Name, conf.DataDir, len(runs)))
+			"runs of that name: run once without --against, then loadgen history accept latest --name %q", conf.Name,
+			conf.DataDir, len(runs), conf.Name))
 	}
 	a := &proof.Accepted{Name: "accepted run " + last.ID, Result: last.Result}
 	list := history.List(runs)

@@ -56,14 +56,14 @@ func TestHistory(t *testing.T) {
 	assert.Equal(t, badInput, code)
 	assert.Contains(t, stderr, `No run with the name "else" has ended in `+dir)
 
-	p := newProgram(t, "--target-url=http://127.0.0.1:1", "--requests=2", "--name=dead")
+	p := newProgram(t, "--target-url=http://127.0.0.1:1", "--requests=2", "--name=down")
 	p.dir = dir
 	code, _, _ = p.finish()
 	assert.Equal(t, broken, code)
-	code, stdout, _ = command(t, "history", "--name=dead", "--data-dir="+dir)
+	code, stdout, _ = command(t, "history", "--name=down", "--data-dir="+dir)
 	assert.Equal(t, success, code)
-	assert.Regexp(t, `  dead  run  .* failed\n`, stdout)
-	code, _, stderr = command(t, "history", "accept", "latest", "--name=dead", "--data-dir="+dir)
+	assert.Regexp(t, `  down  run  .* failed\n`, stdout)
+	code, _, stderr = command(t, "history", "accept", "latest", "--name=down", "--data-dir="+dir)
 	assert.Equal(t, badInput, code)
 	assert.Contains(t, stderr, "is not allowed: a run that measured a TTFT; its verdict is: SLO missed")
 

@@ -62,9 +62,9 @@ type question struct {
 // one of another question is unfinished.
 func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*question, error) {
 	q := &question{
-		asked: conf.Sweep, arms: conf.Mode.Served, target: conf.Target.URL, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready,
-		state: g.lane.State,
-		say:   func(text string) { g.log.Info(fit(text, 0)) },
+		asked: conf.Sweep, arms: conf.Mode.Served, target: conf.Target.URL, dir: conf.DataDir, desk: g.sweeps,
+		ready: g.view.Ready, state: g.lane.State,
+		say: func(text string) { g.log.Info(fit(text, 0)) },
 	}
 	if err := g.files.check(q.asked.Flag("levels"), most(q.asked.Request.Levels)); err != nil {
 		return nil, err

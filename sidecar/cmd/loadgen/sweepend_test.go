@@ -68,8 +68,8 @@ func TestTrialIsResumed(t *testing.T) {
 	run.dir = dir
 	code, _, stderr := run.finish()
 	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "has an unfinished trial of "+kv.URL+", which would change the load of this run: finish it "+
-		"with loadgen trial")
+	assert.Contains(t, stderr, "has an unfinished trial of "+kv.URL+", which would change the load of this run: finish "+
+		"it with loadgen trial")
 
 	p = trial()
 	assert.Contains(t, p.log.String(), "resuming the trial from ")

@@ -171,6 +171,9 @@ func (r *Run) compare(a *proof.Accepted) {
 			unlike = append(unlike, fmt.Sprintf("%s %s here, %s there", strings.ReplaceAll(d.Field, "_", " "), d.Live,
 				d.Baseline))
 		}
+		if t := a.Result.Target; t != nil && t.URL != r.Target.URL {
+			unlike = append(unlike, fmt.Sprintf("target %s here, %s there", r.Target.URL, t.URL))
+		}
 		if len(unlike) > 0 {
 			r.Notes = append(r.Notes, "Differs from what it is held against: "+api.Printable(strings.Join(unlike, "; "))+".")
 		}

@@ -168,6 +168,19 @@ func TestRelativeOutcomes(t *testing.T) {
 	}
 }
 
+func TestAcceptedOfAnotherTarget(t *testing.T) {
+	usual := values{ttft: .5, ttftHalf: .02, output: 1000, outputHalf: 20, hit: .6, hitHalf: .01}
+	a, r := usual.accepted(t), usual.run(t)
+	a.Result.Target = &api.TargetID{URL: "http://old:8000", Model: r.Target.Model}
+	r.compare(a)
+	assert.Equal(t, "Differs from what it is held against: target "+r.Target.URL+" here, http://old:8000 there.",
+		r.Notes[len(r.Notes)-1])
+	a.Result.Target.URL = r.Target.URL
+	r.Notes = nil
+	r.compare(a)
+	assert.Empty(t, r.Notes)
+}
+
 // drawn are the values of a run whose sections scatter by a share, and which as a whole is off by another one.
 func drawn(random *rand.Rand, ttft, within, between float64) values {
 	mean := ttft * math.Exp(between*random.NormFloat64())
