@@ -83,11 +83,12 @@ func TestHitRatesEndWhereUndefined(t *testing.T) {
 	var page strings.Builder
 	now := time.Now()
 	write := func(namespace string, kv func(ago int) bool, started, tokens float64) {
+		of, _, _ := strings.Cut(namespace, "/")
 		counters := map[string]float64{}
 		for ago := 100; ago >= 0; ago -= 2 {
 			add := func(name string, step float64) {
 				counters[name] += step
-				fmt.Fprintf(&page, "%s{namespace=%q} %g %d\n", name, namespace, counters[name],
+				fmt.Fprintf(&page, "%s{namespace=%q,router_id=%q} %g %d\n", name, of, namespace, counters[name],
 					now.Add(-time.Duration(ago)*time.Second).UnixMilli())
 			}
 			predicted := 0.
@@ -111,14 +112,21 @@ func TestHitRatesEndWhereUndefined(t *testing.T) {
 	write("to-kv", func(ago int) bool { return ago <= 20 }, 10, 1000)
 	write("load-falls", always, 5, 1000)
 	write("shorter-requests", always, 10, 500)
+	write("two/kv", always, 10, 1000)
+	write("two/round-robin", func(int) bool { return false }, 10, 1000)
 
 	want := map[string]map[string][]string{
-		"Predicted hit rate":  {"steady": {" 0.8"}, "load-falls": {" 0.8"}, "shorter-requests": {" 0.8"}},
-		"Achievable hit rate": {"steady": {" 0.9"}, "load-falls": {" 0.9"}, "shorter-requests": {" 0.9"}},
+		"Predicted hit rate": {
+			"steady": {" 0.8"}, "load-falls": {" 0.8"}, "shorter-requests": {" 0.8"}, "two": {" 0.8"},
+		},
+		"Achievable hit rate": {
+			"steady": {" 0.9"}, "load-falls": {" 0.9"}, "shorter-requests": {" 0.9"}, "two": {" 0.9"},
+		},
 		"KV hit rate, frontend": {
-			"steady": {" 0.9"}, "load-falls": {" 0.9"}, "to-kv": {" 0.9"}, "to-round-robin": {" 0.9"},
+			"steady": {" 0.9"}, "load-falls": {" 0.9"}, "to-kv": {" 0.9"}, "to-round-robin": {" 0.9"}, "two": {" 0.9", " 0.9"},
 		},
 	}
+	namespaces := []string{"steady", "to-round-robin", "to-kv", "load-falls", "shorter-requests", "two"}
 	ask := promtest.On(t, page.String())
 	tested := 0
 	for _, file := range files {
@@ -129,7 +137,7 @@ func TestHitRatesEndWhereUndefined(t *testing.T) {
 					continue
 				}
 				tested++
-				for _, namespace := range []string{"steady", "to-round-robin", "to-kv", "load-falls", "shorter-requests"} {
+				for _, namespace := range namespaces {
 					expr := strings.ReplaceAll(target.Expr, "$namespace", namespace)
 					require.Equal(t, rows[namespace], evaluate(ask, expr), "%s: %s", target.LegendFormat, namespace)
 				}

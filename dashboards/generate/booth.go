@@ -85,12 +85,13 @@ var booth = dashboard{
 				"of the whole minute by their caches.",
 			lines: []line{
 				{name: "KV hit rate", expr: hitRatio, style: []property{color("text"), fill(8)}},
-				{name: "Predicted hit rate", expr: routedByKV(perSecond("dynamo_component_router_kv_hit_rate_sum") + " / " +
-					perSecond("dynamo_component_router_kv_hit_rate_count")), style: []property{color("blue")}},
 				{
-					name: "Achievable hit rate", expr: routedByKV(
-						perSecond("dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total") + " / " +
-							perSecond("dynamo_component_router_input_sequence_tokens_sum")),
+					name: "Predicted hit rate", expr: routedByKV("kv_hit_rate_sum", "kv_hit_rate_count"),
+					style: []property{color("blue")},
+				},
+				{
+					name:  "Achievable hit rate",
+					expr:  routedByKV("kv_best_eligible_cached_prefix_tokens_total", "input_sequence_tokens_sum"),
 					style: []property{color("purple"), dashed},
 				},
 			},
@@ -128,12 +129,19 @@ var booth = dashboard{
 	},
 }
 
-// routedByKV ends a line of the router's figures where it did not route the last minute by the caches.
-// The router counts the tokens of all requests, but predicts hit rates and looks for the best worker in kv mode only. A
-// quotient over a time that contains another mode would be too low.
-func routedByKV(expr string) string {
-	return expr + " and " + perSecond("dynamo_component_router_kv_hit_rate_count") + " >= 0.98 * " +
-		perSecond("dynamo_component_router_input_sequence_tokens_count")
+// routedByKV is the quotient of two counters of the routers that chose the workers of the whole last minute by their
+// caches. A router counts the tokens of all requests, but predicts hit rates and looks for the best worker in kv mode
+// only: over a time that contains another mode, the quotient would be too low. The counters are not read at the same
+// moment, so that it may exceed 1 by rounding.
+func routedByKV(part, whole string) string {
+	rate := func(counter string) string {
+		return "sum by (router_id) (rate(" + inNamespace("dynamo_component_router_"+counter) + "[1m]))"
+	}
+	ofKV := func(counter string) string {
+		return "sum(" + rate(counter) + " and " + rate("kv_hit_rate_count") + " >= 0.98 * " +
+			rate("input_sequence_tokens_count") + ")"
+	}
+	return "clamp_max(" + ofKV(part) + " / " + ofKV(whole) + ", 1)"
 }
 
 // keyFigures shows fields of the live stream side by side.
