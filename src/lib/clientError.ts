@@ -35,18 +35,9 @@ function worst({ metrics = [], verdict }: ClientHealth): ClientError | undefined
   return metrics.filter(({ level }) => level === verdict).sort((a, b) => share(b) - share(a))[0];
 }
 
-/** The share of a difference below which an error is negligible. */
-const NEGLIGIBLE = 0.1;
-
-/**
- * Whether an outcome is withheld because of the load generator's own error. An outcome that a negligible error changes
- * is not certain in any case.
- */
+/** Whether an outcome is withheld because of the load generator's own error. */
 export function isWithheld({ metrics = [] }: ClientHealth): boolean {
-  return metrics.some(
-    ({ level, of, error_seconds: error, of_seconds: basis }) =>
-      level === 'client_bottleneck' && of !== 'p50' && error >= NEGLIGIBLE * basis
-  );
+  return metrics.some(({ level, of }) => level === 'client_bottleneck' && of !== 'p50');
 }
 
 /** Formats seconds as milliseconds: to two digits, or to the millisecond. */

@@ -13,7 +13,7 @@ import { simulationNote } from '../../lib/target';
 import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
 import { Loading } from '../Loading';
-import { ClientVerdict, Imitation, SnapshotAge, Status, Troubles } from '../Status';
+import { Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { ExportButton, type ExportFile } from '../Export';
 import { CopyLink, type TimeSpan } from '../Present';
 import { BaselineChooser } from './BaselineChooser';
@@ -72,7 +72,6 @@ export function Comparison(props: ComparisonProps) {
             <div className={styles.present}>
               <Imitation lane={known?.lane} />
               <SnapshotAge state={live.state} />
-              <ClientVerdict state={live.state} />
             </div>
           </div>
           <Troubles live={live} />

@@ -31,7 +31,7 @@ export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultP
   const shown = useShown(lane, id);
   return (
     <div className={styles.stack}>
-      {part === 'verdict' && <Troubles live={shown.live} withoutVerdict />}
+      {part === 'verdict' && <Troubles live={shown.live} withoutNotices />}
       <Stale shown={shown} />
       {part === 'verdict' && shown.all && shown.all.length > 0 && (
         <Chooser all={shown.all} id={id} onChoose={onChoose} />
