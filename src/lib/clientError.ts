@@ -1,6 +1,6 @@
 import type { ClientError, ClientHealth } from '../client';
 import { inSentence } from './figures';
-import { DASH } from './format';
+import { DASH, milliseconds } from './format';
 
 const levels: Record<ClientHealth['verdict'], string> = {
   ok: 'negligible',
@@ -21,7 +21,9 @@ export function verdictText(client: ClientHealth): string {
     return 'Load generator self-check running';
   }
   const error = worst(client);
-  const numbers = error ? `: ≤ ${inMs(error.error_seconds)} of ${inMs(error.of_seconds)} ${basis(error)}` : '';
+  const numbers = error
+    ? `: ≤ ${milliseconds(error.error_seconds)} of ${milliseconds(error.of_seconds)} ${basis(error)}`
+    : '';
   return `Load generator error ${levels[client.verdict]}${numbers}`;
 }
 
@@ -38,10 +40,4 @@ function worst({ metrics = [], verdict }: ClientHealth): ClientError | undefined
 /** Whether an outcome is withheld because of the load generator's own error. */
 export function isWithheld({ metrics = [] }: ClientHealth): boolean {
   return metrics.some(({ level, of }) => level === 'client_bottleneck' && of !== 'p50');
-}
-
-/** Formats seconds as milliseconds: to two digits, or to the millisecond. */
-function inMs(seconds: number): string {
-  const ms = seconds * 1000;
-  return `${ms.toFixed(ms < 1 ? 2 : ms < 10 ? 1 : 0)} ms`;
 }

@@ -4,7 +4,7 @@ import { cx } from '@emotion/css';
 import { Alert } from '@grafana/ui';
 
 import { useLive, type Comparison as Compared, type Mode, type Settings } from '../../client';
-import { milliseconds, span } from '../../lib/format';
+import { objective, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { kindOf, levelText } from '../../lib/level';
 import { servingName } from '../../lib/names';
@@ -172,11 +172,7 @@ function columns({ latencies }: Model): CSSProperties {
 }
 
 function sloLine({ slo }: Settings): string {
-  return `SLO: TTFT p95 ≤ ${plainMs(slo.ttft)}, TPOT p95 ≤ ${plainMs(slo.tpot)}`;
-}
-
-function plainMs(value: number): string {
-  return milliseconds(value, Number.isInteger(Math.round(value * 1e6) / 1000) ? 0 : 1);
+  return `SLO: TTFT p95 ≤ ${objective(slo.ttft)}, TPOT p95 ≤ ${objective(slo.tpot)}`;
 }
 
 function NothingToCompare({ comparison }: { comparison: Compared }) {

@@ -61,7 +61,7 @@ describe('Troubles', () => {
   });
 
   it.each([
-    ['of 20 ms ITL', {}],
+    ['of 20.0 ms ITL', {}],
     ['of 1.0 ms distance of ITL from its SLO', { of: 'threshold', of_seconds: 0.001 } as const],
   ])('leave a large error to its own line: %s', (basis, change) => {
     const reason = 'ITL cannot be judged';
@@ -69,7 +69,7 @@ describe('Troubles', () => {
     const { container, rerender } = render(<Troubles live={spoiled} />);
     expect(container).toBeEmptyDOMElement();
     rerender(<ClientVerdict state={spoiled.state} />);
-    expect(screen.getByText(`Load generator error too large: ≤ 13 ms ${basis}`)).toHaveAttribute('title', reason);
+    expect(screen.getByText(`Load generator error too large: ≤ 13.0 ms ${basis}`)).toHaveAttribute('title', reason);
   });
 
   it('are gray about the load generator’s own error unless an outcome is withheld for it', () => {
@@ -100,7 +100,7 @@ describe('Troubles', () => {
     const { container, rerender } = render(<Troubles live={noticeable} />);
     expect(container).toBeEmptyDOMElement();
     rerender(<ClientVerdict state={noticeable.state} />);
-    expect(container).toHaveTextContent('Load generator error noticeable: ≤ 13 ms of 0.40 ms difference in ITL');
+    expect(container).toHaveTextContent('Load generator error noticeable: ≤ 13.0 ms of 0.4 ms difference in ITL');
   });
 
   it('are empty without a problem', () => {

@@ -92,11 +92,11 @@ describe('the display', () => {
     expect(head()).not.toContain('caches');
     expect(figure('TTFT p95')).toMatch(/^544 ms !/);
     expect(references('TTFT p95')).toEqual([
-      'Round-robin, recorded 725 ms 25 % sooner',
-      'KV-aware, recorded 725 ms 25 % sooner',
+      'Round-robin, recorded 725 ms 25.0 % sooner',
+      'KV-aware, recorded 725 ms 25.0 % sooner',
     ]);
     expect(figure('Output tokens/s')).toMatch(/^3,168/);
-    expect(references('Output tokens/s')[0]).toBe('Round-robin, recorded 2,817 13 % more');
+    expect(references('Output tokens/s')[0]).toBe('Round-robin, recorded 2,817 12.5 % more');
     expect(
       within(part('Workers'))
         .getAllByRole('listitem')
