@@ -1,6 +1,6 @@
 import type { ClientError, ClientHealth } from '../client';
 import { inSentence } from './figures';
-import { DASH } from './format';
+import { DASH, milliseconds } from './format';
 
 const levels: Record<ClientHealth['verdict'], string> = {
   ok: 'negligible',
@@ -21,7 +21,9 @@ export function verdictText(client: ClientHealth): string {
     return 'Load generator self-check running';
   }
   const error = worst(client);
-  const numbers = error ? `: ≤ ${inMs(error.error_seconds)} of ${inMs(error.of_seconds)} ${basis(error)}` : '';
+  const numbers = error
+    ? `: ≤ ${milliseconds(error.error_seconds)} of ${milliseconds(error.of_seconds)} ${basis(error)}`
+    : '';
   return `Load generator error ${levels[client.verdict]}${numbers}`;
 }
 
@@ -35,22 +37,7 @@ function worst({ metrics = [], verdict }: ClientHealth): ClientError | undefined
   return metrics.filter(({ level }) => level === verdict).sort((a, b) => share(b) - share(a))[0];
 }
 
-/** The share of a difference below which an error is negligible. */
-const NEGLIGIBLE = 0.1;
-
-/**
- * Whether an outcome is withheld because of the load generator's own error. An outcome that a negligible error changes
- * is not certain in any case.
- */
+/** Whether an outcome is withheld because of the load generator's own error. */
 export function isWithheld({ metrics = [] }: ClientHealth): boolean {
-  return metrics.some(
-    ({ level, of, error_seconds: error, of_seconds: basis }) =>
-      level === 'client_bottleneck' && of !== 'p50' && error >= NEGLIGIBLE * basis
-  );
-}
-
-/** Formats seconds as milliseconds: to two digits, or to the millisecond. */
-function inMs(seconds: number): string {
-  const ms = seconds * 1000;
-  return `${ms.toFixed(ms < 1 ? 2 : ms < 10 ? 1 : 0)} ms`;
+  return metrics.some(({ level, of }) => level === 'client_bottleneck' && of !== 'p50');
 }

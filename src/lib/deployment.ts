@@ -31,7 +31,7 @@ export function settingsOf(deployment: Deployment): Setting[] {
     { name: 'Overlap scheduler', value: onOff(deployment.overlap_scheduler) },
     { name: 'KV cache dtype', value: deployment.kv_cache_dtype?.toUpperCase() },
     { name: 'KV cache block size', value: count(deployment.block_size, 'tokens') },
-    { name: 'Free GPU memory for the KV cache', value: memory === undefined ? undefined : percent(memory, 0) },
+    { name: 'Free GPU memory for the KV cache', value: memory === undefined ? undefined : percent(memory) },
     { name: 'Price of a GPU-hour', value: deployment.gpu_hour === undefined ? undefined : `${deployment.gpu_hour} $` },
   ];
 }

@@ -1,4 +1,5 @@
 import type { ErrorClass } from '../client';
+import { number } from './format';
 
 const names: Record<ErrorClass, string> = {
   connect: 'no connection',
@@ -24,7 +25,7 @@ export function errorName(name: ErrorClass): string {
 /** Lists the numbers of errors by class, the most frequent first: "3 timed out, 1 stalled". */
 export function errorList(byClass: Partial<Record<ErrorClass, number>>): string {
   return sorted(byClass)
-    .map(([n, words]) => `${n.toLocaleString('en')} ${words}`)
+    .map(([n, words]) => `${number(n)} ${words}`)
     .join(', ');
 }
 

@@ -1,5 +1,5 @@
 import { figures, times, type BaselineRow, type FigureKey, type TimeKey } from '../client';
-import { GIB, MS, PERCENT, SECONDS, type Format } from './format';
+import { GIB, MS, PERCENT, type Format } from './format';
 
 type ValueKey =
   | 'output_tokens_per_second'
@@ -13,7 +13,6 @@ type Quantile = 'p50' | 'p95';
 /** How the values of recorded figures are written. */
 export const figureFormats: Record<TimeKey | ValueKey, Format> = {
   ...(Object.fromEntries(times.map((key) => [key, MS])) as Record<TimeKey, Format>),
-  latency: SECONDS,
   output_tokens_per_second: {},
   requests_per_second: { decimals: 2 },
   kv_hit_ratio: PERCENT,

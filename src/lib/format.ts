@@ -56,9 +56,14 @@ export function valueWithUnit(value: number | undefined, format: Format): string
   return value === undefined || !format.unit ? digits(value, format) : `${digits(value, format)} ${format.unit}`;
 }
 
-/** Formats seconds as milliseconds, by default with the decimals of MS. */
-export function milliseconds(seconds: number | undefined, decimals = MS.decimals): string {
-  return valueWithUnit(seconds, { ...MS, decimals });
+/** Formats seconds as milliseconds. */
+export function milliseconds(seconds: number | undefined): string {
+  return valueWithUnit(seconds, MS);
+}
+
+/** Formats an objective, which is a setting, with the decimals that it has: by default seconds as milliseconds. */
+export function objective(value: number | undefined, { unit, factor = 1 }: Format = MS): string {
+  return value === undefined ? DASH : `${plain(Number((value * factor).toPrecision(12)))} ${unit ?? ''}`.trimEnd();
 }
 
 /** Formats seconds with one decimal. */
@@ -67,8 +72,8 @@ export function seconds(value: number | undefined): string {
 }
 
 /** Formats a ratio from 0 to 1 as per cent. */
-export function percent(ratio: number | undefined, decimals = 1): string {
-  return valueWithUnit(ratio, { ...PERCENT, decimals });
+export function percent(ratio: number | undefined): string {
+  return valueWithUnit(ratio, PERCENT);
 }
 
 /** Formats bytes as GiB. */
@@ -82,9 +87,14 @@ export function signed(value: number, write = (size: number) => number(size, 1))
   return /[1-9]/.test(text) ? `${value < 0 ? '−' : '+'}${text}` : text;
 }
 
-/** Formats an improvement in per cent with its sign, negative where worse. A value that rounds to 0 has no sign. */
-export function improvement(value: number): string {
-  return `${signed(value)} %`;
+/** Adds a word to the size of a difference, unless that rounds to 0. */
+export function directed(size: string, word: string): string {
+  return /[1-9]/.test(size) ? `${size} ${word}` : size;
+}
+
+/** Formats a relative change in per cent: "−31.9 %", and above 100 % "3.3 times as long". sign applies to the former. */
+export function relative(change: number, as: 'long' | 'much', sign = 1): string {
+  return change > 100 ? `${number(1 + change / 100, 1)} times as ${as}` : `${signed(sign * change)} %`;
 }
 
 /** Formats a duration in seconds: 42 s, 3 min 5 s, 2 h 10 min. */

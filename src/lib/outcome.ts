@@ -1,5 +1,5 @@
 import type { Improvement } from '../client';
-import { digits, number, signed, type Format } from './format';
+import { digits, number, relative, signed, type Format } from './format';
 
 /** Describes a difference: "better", or "not certain, ~4 min" with the expected time to a decision. */
 export function verdictText({ outcome, seconds_left: left }: Improvement): string {
@@ -30,7 +30,7 @@ function waitText(seconds: number): string {
 export function changeText(improvement: Improvement, change: number, format: Format, isLessBetter: boolean): string {
   const percent = isLessBetter ? -improvement.percent : improvement.percent;
   const unit = format.unit === '%' ? ' points' : format.unit ? ` ${format.unit}` : '';
-  return `${signed(change, (value) => digits(value, format))}${unit} (${signed(percent)} %)`;
+  return `${signed(change, (value) => digits(value, format))}${unit} (${relative(percent, isLessBetter ? 'long' : 'much')})`;
 }
 
 /** Whether a difference is decided: neither chance nor too few turns can explain it. */

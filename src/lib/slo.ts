@@ -1,5 +1,5 @@
-/** The level of a value against its service level objective. */
-export type SLOLevel = 'met' | 'near' | 'missed';
+/** The level of a value against its service level objective; withheld where the load generator's own error decides. */
+export type SLOLevel = 'met' | 'near' | 'missed' | 'withheld';
 
 /** The share of a threshold from which a value that meets it counts as near. */
 const NEAR = 0.9;
@@ -9,9 +9,9 @@ const MOST_FAILED = 0.05;
 
 /**
  * Returns the level of a value, by the one rule of SLO colors: an objective is met at the threshold itself, and near
- * from 90 % of it. All values have the same unit. The level is undefined without a value or a threshold, and where the
- * load generator's own error could change it: by that amount a TTFT may be too large, a TPOT also too small. Where more
- * than 5 % of the turns failed, it is missed whatever the value, which is a p95 of the others.
+ * from 90 % of it. All values have the same unit. The level is undefined without a value or a threshold. It is withheld
+ * where the load generator's own error could change it: by that amount a TTFT may be too large, a TPOT also too small.
+ * Where more than 5 % of the turns failed, it is missed whatever the value, which is a p95 of the others.
  */
 export function sloLevel(
   value: number | undefined,
@@ -27,10 +27,10 @@ export function sloLevel(
     return 'missed';
   }
   if (value > threshold) {
-    return value - error > threshold ? 'missed' : undefined;
+    return value - error > threshold ? 'missed' : 'withheld';
   }
   if (bothWays && value + error > threshold) {
-    return undefined;
+    return 'withheld';
   }
   return value >= NEAR * threshold ? 'near' : 'met';
 }

@@ -89,6 +89,7 @@ export const verdicts = (theme: GrafanaTheme2) => {
     met: { color: success.text },
     near: { color: warning.text },
     missed: { color: error.text },
+    withheld: { color: text.secondary },
     better: { color: better, ...sign('▲') },
     worse: { color: worse, ...sign('▼') },
     same: { color: text.secondary },

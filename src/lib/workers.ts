@@ -60,9 +60,9 @@ export function aboutAll(cluster: Cluster): string | undefined {
         `${number(inflight.max)}.`,
     waiting !== undefined && `Waiting at all of them: ${number(waiting)}.`,
     cache_use &&
-      `KV cache in use: half are at ${percent(cache_use.p50, 0)} or less, 9 in 10 at ` +
-        `${percent(cache_use.p90, 0)} or less, from ${percent(cache_use.min, 0)} to ` +
-        `${percent(cache_use.max, 0)}.`,
+      `KV cache in use: half are at ${percent(cache_use.p50)} or less, 9 in 10 at ` +
+        `${percent(cache_use.p90)} or less, from ${percent(cache_use.min)} to ` +
+        `${percent(cache_use.max)}.`,
   ]
     .filter(Boolean)
     .join(' ');

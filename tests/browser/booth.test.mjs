@@ -82,7 +82,7 @@ test(
       'round-robin at 120',
       (s) => s.mode === 'round_robin' && s.phase === 'running' && s.concurrency.target === 120
     );
-    await expect.poll(() => comparison.cell('TTFT', 'RR p50'), 'as recorded').toMatch(/^374\.7 ms/);
+    await expect.poll(() => comparison.cell('TTFT', 'RR p50'), 'as recorded').toMatch(/^375 ms/);
     await byEditor('stop', confirmed('Stop', 'Stop'), 'stopped', (s) => s.phase === 'stopped');
     await controls.says(/Stopped/);
   }

@@ -239,6 +239,7 @@ func TestErrorsOfBothSides(t *testing.T) {
 		"worse, but for the live error":    {.42, .01, 0, false, api.OutcomeWithheld},
 		"worse, whatever the other error":  {.42, 0, .1, false, api.OutcomeWorse},
 		"better, whatever the live error":  {.38, .1, 0, false, api.OutcomeBetter},
+		"not certain, by 1 % of error":     {.41424, .00015, 0, false, api.OutcomeNoDifference},
 		"better, but for the other error":  {.38, 0, .01, false, api.OutcomeWithheld},
 		"no difference is none with error": {.41, .1, .1, false, api.OutcomeNoDifference},
 		"TPOT worse, but for the other":    {.43, 0, .02, true, api.OutcomeWithheld},

@@ -253,7 +253,7 @@ func TestNotKeptIsReported(t *testing.T) {
 		n = notKept()
 		require.NotNil(t, n)
 		assert.Equal(t, api.AtConversations(4), n.Level)
-		assert.Regexp(t, `^TTFT cannot be judged: up to 14\d.\d ms of its 200.0 ms \(p50\) may be the load generator's own; `+
+		assert.Regexp(t, `^TTFT cannot be judged: up to 14\d ms of its 200 ms \(p50\) may be the load generator's own; `+
 			`run fewer conversations, give it more cores, or add members$`, n.Reason)
 		assert.Empty(t, b.rows())
 		chosen, err := b.lane.Comparison(recorded)

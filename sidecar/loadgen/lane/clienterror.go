@@ -9,19 +9,34 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// The limits between the levels of an error, as shares of what the error is compared with.
+// The limits between the levels of an error, as shares of the p50 that the error is compared with. The limit of a
+// difference is [baseline.LeastOwnError].
 const (
-	negligibleOfP50        = .02
-	negligibleOfDifference = .1
-	tooLargeOfP50          = .5
-	remedy                 = "run fewer conversations, give it more cores, or add members"
+	negligibleOfP50 = .02
+	tooLargeOfP50   = .5
+	remedy          = "run fewer conversations, give it more cores, or add members"
 )
 
 // tooLarge reports whether an error exceeds half of a figure: then the load generator may have
 // caused as much of the figure as the target.
 func tooLarge(p50, e *float64) bool { return p50 != nil && e != nil && *e > tooLargeOfP50**p50 }
+
+// Unjudgeable returns the reason why a time of a row cannot be judged: more than half of its p50 may be the load
+// generator's own error. It is empty where it can be judged.
+func Unjudgeable(f *api.Figure, row *api.BaselineRow) string {
+	if row.Errors == nil {
+		return ""
+	}
+	p50, e := f.Row(row).P50, f.Errors(row.Errors).P95
+	if !tooLarge(p50, e) {
+		return ""
+	}
+	return fmt.Sprintf("%s cannot be judged: up to %s of its %s (p50) may be the load generator's own; %s",
+		f.Short(), inMS(*e), inMS(*p50), remedy)
+}
 
 // Judge compares the load generator's own error in each metric with the metric, with its distance
 // from the SLO, and with its differences from a baseline. A nil c means that there is no baseline.
@@ -87,7 +102,7 @@ func differences(f *api.Figure, c *api.Comparison, e api.ClientError) api.Client
 			switch o := d.was.Improvement.Outcome; {
 			case o == api.OutcomeWithheld:
 				e = worse(e, api.VerdictBottleneck, both, api.OfDifference, difference)
-			case (o == api.OutcomeBetter || o == api.OutcomeWorse) && both >= negligibleOfDifference*difference:
+			case (o == api.OutcomeBetter || o == api.OutcomeWorse) && both >= baseline.LeastOwnError*difference:
 				e = worse(e, api.VerdictNoticeable, both, api.OfDifference, difference)
 			}
 		}

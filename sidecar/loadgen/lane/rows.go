@@ -98,7 +98,7 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 	row.Level = level
 	row.Arm, row.Mode, row.Speculation = l.mode.Arm, l.mode.Mode, l.mode.Speculation
 	row.Measured = &now
-	if reason := unjudgeable(&row); reason != "" {
+	if reason := withoutUnjudgeable(&row); reason != "" {
 		l.drop(now, reason)
 		return
 	}
@@ -147,10 +147,10 @@ func (l *Lane) dropUnsettled(now time.Time) {
 	}
 }
 
-// unjudgeable returns a reason to drop a row: the first metric of which more than half may be the
+// withoutUnjudgeable returns a reason to drop a row: the first metric of which more than half may be the
 // load generator's own error. Inter-token latencies, which are the smallest, do not drop the row;
 // they are removed from it.
-func unjudgeable(row *api.BaselineRow) (reason string) {
+func withoutUnjudgeable(row *api.BaselineRow) (reason string) {
 	e := row.Errors
 	if e == nil {
 		return ""
@@ -161,9 +161,8 @@ func unjudgeable(row *api.BaselineRow) (reason string) {
 		row.Intervals.ITL = api.PercentileIntervals{}
 	}
 	for _, f := range api.Times {
-		if p50, late := f.Row(row).P50, f.Errors(e).P95; tooLarge(p50, late) {
-			return fmt.Sprintf("%s cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; %s",
-				f.Short(), 1000**late, 1000**p50, remedy)
+		if reason = Unjudgeable(f, row); reason != "" {
+			return reason
 		}
 	}
 	return ""

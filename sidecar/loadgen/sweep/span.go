@@ -21,7 +21,6 @@ import (
 // Limits beyond which a span of a sweep of levels or a capacity search does not count.
 const (
 	tolerableErrors = .05 // share of the turns that ended
-	tolerableClient = .5  // of a TTFT p50 that may be the load generator's own error
 	tolerableMiss   = .10 // of the concurrency
 )
 
@@ -599,9 +598,8 @@ func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
 		_, _, reason := a.record.total()
 		return fmt.Sprintf("%d of %d turns failed, the latest with %s", s.Failed, all, reason)
 	}
-	if p50 := row.TTFT.P50; row.Errors != nil && p50 != nil && *row.Errors.TTFT.P95 > tolerableClient**p50 {
-		return fmt.Sprintf("TTFT cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; run "+
-			"fewer conversations, give it more cores, or add members", 1000**row.Errors.TTFT.P95, 1000**p50)
+	if reason := lane.Unjudgeable(api.FigureOf("ttft"), row); reason != "" {
+		return reason
 	}
 	target := a.span.Level.Value
 	if s.Actual != nil && !a.open() && math.Abs(*s.Actual-target) > tolerableMiss*target {

@@ -83,8 +83,8 @@ describe('the recorded benchmark', () => {
     expect(heads('rates')).toEqual(['Output tokens/s', 'Errors, %']);
     const [met, near, missed] = ['✓meets the SLO', '!meets the SLO, but is near it', '✕misses the SLO'];
     expect(shown()).toEqual([
-      ['60', `655.4 ${missed}`, `445.8 ${met}`, '+32.0 %', `36.0 ${met}`, `31.0 ${met}`, '+13.9 % not judged'],
-      ['120live now', `557.3 ${near}`, `1,255.5 ${missed}`, '−125.3 %', 'not recorded', 'not recorded', '—'],
+      ['60', `655 ${missed}`, `446 ${met}`, '+32.0 %', `36.0 ${met}`, `31.0 ${met}`, '+13.9 % not judged'],
+      ['120live now', `557 ${near}`, `1,256 ${missed}`, '2.3 times as long', 'not recorded', 'not recorded', '—'],
     ]);
     expect(shown('rates')).toEqual([
       ['60', '2,147', '2,263', '+5.4 % not certain', '2.0', '1.0', '+50.0 % not judged'],
@@ -112,7 +112,7 @@ describe('the recorded benchmark', () => {
     await show();
     await userEvent.click(screen.getByRole('combobox', { name: 'Baseline' }));
     await userEvent.click(await screen.findByRole('option', { name: '8× H100, recorded' }));
-    expect(shown()).toEqual([['80', '900.0 ✕misses the SLO', 'not recorded', '—']]);
+    expect(shown()).toEqual([['80', '900 ✕misses the SLO', 'not recorded', '—']]);
     const origin = ['Runs: a.tsv (2026-02-17 12:52 UTC), b.tsv', 'Region: ams3', 'Target rate: 25 requests/s'];
     for (const from of [...origin, 'Between modes: the frontend was restarted']) {
       expect(screen.getByText(from)).toBeInTheDocument();

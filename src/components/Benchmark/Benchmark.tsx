@@ -3,7 +3,7 @@ import { memo, useId, useMemo, useState } from 'react';
 import { Switch } from '@grafana/ui';
 
 import { useBaselines, useLive, type Baseline, type Settings } from '../../client';
-import { milliseconds } from '../../lib/format';
+import { objective } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
 import { levelText, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
@@ -169,7 +169,7 @@ function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Baseline; s
   return (
     <Notes>
       <li>
-        SLO: TTFT p95 ≤ {milliseconds(slo.ttft, 0)}, TPOT p95 ≤ {milliseconds(slo.tpot, 0)}
+        SLO: TTFT p95 ≤ {objective(slo.ttft)}, TPOT p95 ≤ {objective(slo.tpot)}
       </li>
       <SLONotes />
       <li>Improvement: KV-aware vs. round-robin; + is better</li>

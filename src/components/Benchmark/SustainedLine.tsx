@@ -1,5 +1,5 @@
 import type { Baseline, Sustained } from '../../client';
-import { milliseconds } from '../../lib/format';
+import { objective } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
 import { stylesOf, WRAP } from '../../lib/styles';
 import { sustainedLevel, sustainedNote } from '../../lib/sustained';
@@ -16,7 +16,7 @@ export function SustainedLine({ baseline }: { baseline: Baseline }) {
   return (
     <div className={styles.sustained} role="group" aria-label="Sustained concurrency">
       <span>
-        Sustained within TTFT p95 ≤ {milliseconds(slo.ttft, 0)} and TPOT p95 ≤ {milliseconds(slo.tpot, 0)}:
+        Sustained within TTFT p95 ≤ {objective(slo.ttft)} and TPOT p95 ≤ {objective(slo.tpot)}:
       </span>
       <ul>
         {all.map((one) => (

@@ -13,7 +13,7 @@ import {
   type TimeKey,
 } from '../../client';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
-import { improvement, type Format } from '../../lib/format';
+import { relative, type Format } from '../../lib/format';
 import { axisOf, compareLevels, isWithin, kindOf, levelsName, valueOf, type Level } from '../../lib/level';
 import { modeName, speculationName } from '../../lib/names';
 import { isDecided, verdictText } from '../../lib/outcome';
@@ -87,10 +87,10 @@ interface MetricInfo extends RowFigure, Metric {
   speculative?: boolean;
 }
 
-/** A latency as it is recorded: with one decimal. The unit stands in the head. */
+/** A latency. The unit stands in the head. */
 function latency(key: TimeKey, quantile: 'p50' | 'p95'): MetricInfo {
   const figure = timeFigure(key, quantile);
-  return { ...figure, name: figure.heading, kind: 'latency', format: { ...figure.format, decimals: 1 } };
+  return { ...figure, name: figure.heading, kind: 'latency' };
 }
 
 function rate(key: Parameters<typeof valueFigure>[0]): MetricInfo {
@@ -310,8 +310,8 @@ function group(
 }
 
 /**
- * Returns by how many per cent of round-robin's value KV-aware routing is better. Lower latencies are better. The load
- * generator decides whether it is certain.
+ * Returns by how many per cent of round-robin's value KV-aware routing is better, or how many times as large its value
+ * is. Lower latencies are better. The load generator decides whether it is certain.
  */
 function gain(
   before: number | undefined,
@@ -325,7 +325,7 @@ function gain(
   const outcome = judged?.outcome;
   return {
     kind: isDecided(outcome) ? outcome : 'same',
-    text: improvement(((isMoreBetter ? after - before : before - after) / before) * 100),
+    text: relative(100 * (after / before - 1), isMoreBetter ? 'much' : 'long', isMoreBetter ? 1 : -1),
     verdict: judged ? verdictText(judged) : 'not judged',
   };
 }

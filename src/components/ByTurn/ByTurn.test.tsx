@@ -33,7 +33,7 @@ it('shows TTFT by turn with tokens and latencies, and reports why where it has n
     })
   ).toBeInTheDocument();
   const rows = screen.getAllByRole('row').map((row) => texts(row.children).join('|'));
-  expect(rows[1]).toBe('1|400|612|—|—|—|555|37.1|20');
+  expect(rows[1]).toBe('1|400|612|—|—|—|555|37,100|20');
   expect(rows[2]).toBe('6+|80.0|90.0|7,000|7,400|93.0 %|888|—|2');
   expect(rows[3]).toMatch(/^All\|.*12,700/);
   expect(await violations(container)).toEqual([]);

@@ -1,5 +1,5 @@
 import { useLive, type LaneSnapshot } from '../../client';
-import { digits, MS, number, percent, SECONDS } from '../../lib/format';
+import { digits, MS, number, percent } from '../../lib/format';
 import { DataTable } from '../DataTable';
 
 /** TTFT, latency and tokens by turn number over the last 60 s. */
@@ -36,8 +36,8 @@ function Table({ lane: { ttft_by_turn: rows, window, kv } }: { lane: LaneSnapsho
         { name: 'Output tokens, mean', cell: ({ output_mean }) => number(output_mean) },
         {
           name: 'End-to-end latency p50, s',
-          cell: ({ latency_p50 }) => digits(latency_p50, SECONDS),
-          foot: digits(latency.p50, SECONDS),
+          cell: ({ latency_p50 }) => digits(latency_p50, MS),
+          foot: digits(latency.p50, MS),
         },
         { name: 'Turns', cell: ({ n }) => number(n), foot: number(ttft.n) },
       ]}

@@ -135,7 +135,7 @@ function drawValues({ plot, ctx, view: { lines, signs = [], format }, theme, px,
     for (const [x, y] of look === 'bars' ? points : []) {
       if (y !== undefined) {
         const [left, top] = [plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true)];
-        write({ ctx, theme, font }, valueWithUnit(y, { ...format, decimals: 0 }), left, top - 4 * px, words);
+        write({ ctx, theme, font }, valueWithUnit(y, format), left, top - 4 * px, words);
       }
     }
   }

@@ -1,4 +1,4 @@
-import { DASH, digits, plain, valueWithUnit, type Format } from '../../lib/format';
+import { DASH, digits, objective, plain, valueWithUnit, type Format } from '../../lib/format';
 import { clock } from '../../lib/time';
 import { axisFrom, type Axis } from './axis';
 import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Sign, Span } from './types';
@@ -171,7 +171,7 @@ export function readingText(view: View, index: number): string {
 
 /** An objective with its value. */
 export function objectiveText(slo: number, format: Format): string {
-  return `SLO ${valueWithUnit(slo, { ...format, decimals: 0 })}`;
+  return `SLO ${objective(slo, format)}`;
 }
 
 /** Describes a chart: the highest value, the last ones, and its marks. */

@@ -4,7 +4,7 @@ import { cx } from '@emotion/css';
 import { Alert } from '@grafana/ui';
 
 import { useLive, type Comparison as Compared, type Mode, type Settings } from '../../client';
-import { milliseconds, span } from '../../lib/format';
+import { objective, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { kindOf, levelText } from '../../lib/level';
 import { servingName } from '../../lib/names';
@@ -13,7 +13,7 @@ import { simulationNote } from '../../lib/target';
 import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
 import { Loading } from '../Loading';
-import { ClientVerdict, Imitation, SnapshotAge, Status, Troubles } from '../Status';
+import { Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { ExportButton, type ExportFile } from '../Export';
 import { CopyLink, type TimeSpan } from '../Present';
 import { BaselineChooser } from './BaselineChooser';
@@ -72,7 +72,6 @@ export function Comparison(props: ComparisonProps) {
             <div className={styles.present}>
               <Imitation lane={known?.lane} />
               <SnapshotAge state={live.state} />
-              <ClientVerdict state={live.state} />
             </div>
           </div>
           <Troubles live={live} />
@@ -173,11 +172,7 @@ function columns({ latencies }: Model): CSSProperties {
 }
 
 function sloLine({ slo }: Settings): string {
-  return `SLO: TTFT p95 ≤ ${plainMs(slo.ttft)}, TPOT p95 ≤ ${plainMs(slo.tpot)}`;
-}
-
-function plainMs(value: number): string {
-  return milliseconds(value, Number.isInteger(Math.round(value * 1e6) / 1000) ? 0 : 1);
+  return `SLO: TTFT p95 ≤ ${objective(slo.ttft)}, TPOT p95 ≤ ${objective(slo.tpot)}`;
 }
 
 function NothingToCompare({ comparison }: { comparison: Compared }) {

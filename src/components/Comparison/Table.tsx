@@ -112,6 +112,7 @@ export const sloMarks: Record<SLOLevel, { sign: string; words: string }> = {
   met: { sign: '✓', words: 'meets the SLO' },
   near: { sign: '!', words: 'meets the SLO, but is near it' },
   missed: { sign: '✕', words: 'misses the SLO' },
+  withheld: { sign: '?', words: 'not judged: the load generator’s own error could change whether it meets the SLO' },
 };
 
 /** The mark of a level, with its name for screen readers. */
@@ -139,7 +140,7 @@ const useStyles = stylesOf((theme) => {
   const line = { display: 'block', fontSize: SMALL, lineHeight: 1.25 };
   const value = { whiteSpace: 'nowrap' as const };
   const { text, border, background } = theme.colors;
-  const { met, near, missed, better, worse, same } = verdicts(theme);
+  const { met, near, missed, withheld, better, worse, same } = verdicts(theme);
   return {
     hidden: visuallyHidden,
     container: { containerType: 'inline-size', minWidth: 0 },
@@ -177,6 +178,7 @@ const useStyles = stylesOf((theme) => {
     met: { ...value, ...met },
     near: { ...value, ...near },
     missed: { ...value, ...missed },
+    withheld: { ...value, ...withheld },
     // A phone has a table for each percentile, for lack of width.
     interval: {
       ...line,

@@ -8,7 +8,7 @@ import {
   type TimeKey,
 } from '../../client';
 import { figureFormats } from '../../lib/figures';
-import { milliseconds, MS, number, PERCENT, span, type Format } from '../../lib/format';
+import { milliseconds, number, PERCENT, signed, span, type Format } from '../../lib/format';
 import { changeText, isDecided, verdictText } from '../../lib/outcome';
 import { modeKey, modeShort, routingName, servingName, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
@@ -124,7 +124,6 @@ type Found = Column[Rate];
 
 /** The percentiles of each. */
 export const quantiles: Quantile[] = ['p50', 'p95'];
-const RECORDED_MS: Format = { ...MS, decimals: 1 };
 
 /** A live value, and what is known of it. */
 interface LiveValue {
@@ -138,9 +137,7 @@ interface LiveValue {
 /** A figure, live and recorded. */
 export interface Figure {
   name: string;
-  /** The format of live values and of differences. */
   format: Format;
-  recordedFormat: Format;
   live(input: Pick<Input, 'comparison' | 'lane'>): LiveValue;
   /** Absent where no baseline has it. */
   recorded?(column: Column): Found;
@@ -153,11 +150,9 @@ export interface Figure {
 /** Returns a percentile of a latency. */
 export function latency(key: TimeKey, quantile: Quantile): Figure {
   const { name, slo, bothWays } = figures[key];
-  const format = figureFormats[key];
   return {
     name: name.replace(' latency', ''), // the corner of the table says latency
-    format,
-    recordedFormat: format === MS ? RECORDED_MS : format,
+    format: figureFormats[key],
     live: ({ comparison }) => {
       const all = comparison.live[key];
       return {
@@ -179,7 +174,6 @@ export function rate(key: Rate): Figure {
   return {
     name: figures[key].name,
     format: figureFormats[key],
-    recordedFormat: figureFormats[key],
     live: ({ comparison }) => ({ value: comparison[`live_${key}`], interval: comparison[`live_${key}_interval`] }),
     recorded: (column) => column[key],
   };
@@ -198,7 +192,6 @@ const rates: Figure[] = [
     name: `${figures.error_ratio.name}, 60 s`,
     live: ({ lane }) => ({ value: lane?.window.error_ratio }),
     format: PERCENT,
-    recordedFormat: PERCENT,
     failing: (value) => value > FAILING,
   },
 ];
@@ -291,7 +284,7 @@ function source(column: Column, { comparison, time }: Input): Source {
   const measured = column.measured
     ? `, measured ${span((Date.parse(time) - Date.parse(column.measured)) / 1000)} ago`
     : '';
-  const late = column.lag_seconds ? `, load generator ${milliseconds(column.lag_seconds, 1)} late` : '';
+  const late = column.lag_seconds ? `, load generator ${milliseconds(column.lag_seconds)} late` : '';
   return { short: shortName(column, comparison.columns), text: `${routing}${measured}${n}${late}` };
 }
 
@@ -336,14 +329,14 @@ function levelOf(
 
 /** Formats a recorded value, with its difference where live has a value, too. */
 function recordedCell(input: Input, figure: Figure, column: Column): Cell {
-  const { format, recordedFormat, recorded, isLessBetter = false } = figure;
+  const { format, recorded, isLessBetter = false } = figure;
   const found: Found = recorded ? recorded(column) : { lookup: 'not_recorded' };
   const { value, improvement, error } = found;
   const live = isRunning(input) ? figure.live(input).value : undefined;
   return {
     live: false,
     value,
-    format: recordedFormat,
+    format,
     slo: levelOf(input, figure, value, error),
     difference:
       live !== undefined && value !== undefined && improvement
@@ -373,7 +366,7 @@ function difference(
   isLessBetter: boolean
 ): Standing {
   const { outcome, interval } = improvement;
-  const [low, high] = interval?.map((end) => `${end < 0 ? '−' : '+'}${number(Math.abs(end), 1)}`) ?? [];
+  const [low, high] = interval?.map((end) => signed(end)) ?? [];
   return {
     kind: isDecided(outcome) ? outcome : 'same',
     text: outcome === 'withheld' ? undefined : changeText(improvement, change, format, isLessBetter),

@@ -28,7 +28,7 @@ export function Controls({ lane, bare }: ControlsProps) {
         {!bare && <SnapshotAge state={live.state} />}
         {!bare && <ClientVerdict state={live.state} />}
       </div>
-      {!bare && <Troubles live={live} withoutVerdict />}
+      {!bare && <Troubles live={live} withoutNotices />}
       {live.lane && <Growing {...live.lane} />}
       {!me?.canOperate && known?.lane.state.sweep && <SweepNotice sweep={known.lane.state.sweep} />}
       {!me?.canOperate && live.lane && <Held lane={live.lane} />}

@@ -56,7 +56,7 @@ function rateFigures({ state, window: { late } }: LaneSnapshot): Figure[] {
   return [
     [
       'Sent late by',
-      late && `${milliseconds(late.p50, 1)} (p99 ${milliseconds(late.p99, 1)}, ${percent(late.above)} above 50 ms)`,
+      late && `${milliseconds(late.p50)} (p99 ${milliseconds(late.p99)}, ${percent(late.above)} above 50 ms)`,
     ],
     ['Dropped', number(state.concurrency.dropped ?? 0)],
   ];

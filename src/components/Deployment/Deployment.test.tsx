@@ -43,7 +43,7 @@ describe('the table of deployments', () => {
     expect(texts('Max num tokens')).toEqual(['not reported', '16,384 tokens']);
     expect(texts('Chunked prefill')).toEqual(['off', 'on']);
     expect(texts('KV cache dtype')).toEqual(['not reported', 'FP8']);
-    expect(texts('Free GPU memory')).toEqual(['not reported', '90 %']);
+    expect(texts('Free GPU memory')).toEqual(['not reported', '90.0 %']);
     expect(screen.getByText('3× H200, recorded: Recorded on a cloud. Three GPUs.')).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
   });

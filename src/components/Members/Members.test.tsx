@@ -29,8 +29,8 @@ describe('the members', () => {
       'Member,State,Turns in flight,Lag p95 of 10 s,Round trip,CPU of all cores'
     );
     expect(rows()).toEqual([
-      ['east-1', 'Present', '500', '1.2 ms', '0.8 ms', '21 %'],
-      ['west-2', 'Present', '1,500', '1.2 ms', '0.8 ms', '21 %'],
+      ['east-1', 'Present', '500', '1.2 ms', '0.8 ms', '21.0 %'],
+      ['west-2', 'Present', '1,500', '1.2 ms', '0.8 ms', '21.0 %'],
       ['2 members', '2 present', '2,000'],
     ]);
   });
@@ -41,7 +41,7 @@ describe('the members', () => {
       member('west-2', { state: 'late', reason: 'the load generator itself is 8 ms late' }),
     ]);
     expect(rows().slice(1)).toEqual([
-      ['west-2', 'Late', '500', '1.2 ms', '0.8 ms', '21 %'],
+      ['west-2', 'Late', '500', '1.2 ms', '0.8 ms', '21.0 %'],
       ['Late: the load generator itself is 8 ms late.'],
       ['2 members', '1 present, 1 late', '1,000'],
     ]);

@@ -56,7 +56,7 @@ function MemberTable({ members }: { members: Member[] }) {
     { name: 'Turns in flight', cell: (member) => number(member.turns), foot: turns },
     { name: 'Lag', note: 'p95 of 10 s', cell: lag },
     { name: 'Round trip', cell: roundTrip },
-    { name: 'CPU', note: 'of all cores', cell: ({ client }) => percent(client.cpu_ratio, 0) },
+    { name: 'CPU', note: 'of all cores', cell: ({ client }) => percent(client.cpu_ratio) },
   ];
   return (
     <DataTable

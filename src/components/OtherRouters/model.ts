@@ -1,5 +1,5 @@
 import type { Shadow, ShadowChoices, ShadowFigures } from '../../client';
-import { DASH, number, percent, span } from '../../lib/format';
+import { DASH, number, percent, signed, span } from '../../lib/format';
 import { sentence } from '../../lib/text';
 
 /** One row of the table: a routing policy. */
@@ -29,8 +29,7 @@ export function toRows({ measured, policies }: Shadow): Row[] {
 
 /** A ratio's difference in points, with its sign. */
 function points(ratio: number): string {
-  const text = number(Math.abs(100 * ratio), 1);
-  return `${text === '0.0' ? '±' : ratio < 0 ? '−' : '+'}${text} points`;
+  return `${signed(100 * ratio)} points`;
 }
 
 /** Explains both errors, in sentences. */

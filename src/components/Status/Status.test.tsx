@@ -1,6 +1,6 @@
 import { act, render, screen } from '@testing-library/react';
 
-import { clientError, live, member, snapshot, type LaneChange } from '../../test/fixtures';
+import { clientError, live, member, snapshot } from '../../test/fixtures';
 import { OVERDUE } from '../../lib/useNow';
 import { ClientVerdict, SnapshotAge, Status, Troubles } from './Status';
 
@@ -60,23 +60,37 @@ describe('Troubles', () => {
     expect(screen.getByText('The database is damaged: unreadable turns (1).')).toBeInTheDocument();
   });
 
-  it('show which metrics cannot be judged, while it runs', () => {
-    const reason = 'ITL cannot be judged: the load generator’s own error is at most 13 ms of an ITL of 20 ms (p50)';
-    const client = clientError('client_bottleneck', { reason });
-    const spoiled = (lane: LaneChange) => live(snapshot(lane, { client }));
-    const { rerender } = render(<Troubles live={spoiled({})} />);
-    expect(screen.getByRole('alert')).toHaveTextContent(`The load generator’s own error is too large${reason}.`);
-    rerender(<ClientVerdict state={spoiled({}).state} />);
-    expect(screen.getByText('Load generator error too large: ≤ 13 ms of 20 ms ITL')).toHaveAttribute('title', reason);
-    rerender(<Troubles live={spoiled({ state: { running: false, phase: 'stopped' } })} />);
-    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+  it.each([
+    ['of 20.0 ms ITL', {}],
+    ['of 1.0 ms distance of ITL from its SLO', { of: 'threshold', of_seconds: 0.001 } as const],
+  ])('leave a large error to its own line: %s', (basis, change) => {
+    const reason = 'ITL cannot be judged';
+    const spoiled = live(snapshot({}, { client: clientError('client_bottleneck', { reason, ...change }) }));
+    const { container, rerender } = render(<Troubles live={spoiled} />);
+    expect(container).toBeEmptyDOMElement();
+    rerender(<ClientVerdict state={spoiled.state} />);
+    expect(screen.getByText(`Load generator error too large: ≤ 13.0 ms ${basis}`)).toHaveAttribute('title', reason);
+  });
+
+  it('are gray about the load generator’s own error unless an outcome is withheld for it', () => {
+    const classOf = (change: Parameters<typeof clientError>[1]) => {
+      const client = clientError('client_bottleneck', change);
+      const { container, unmount } = render(<ClientVerdict state={live(snapshot({}, { client })).state} />);
+      const name = container.querySelector('span')?.className;
+      unmount();
+      return name;
+    };
+    const gray = classOf({ level: 'ok' });
+    expect(classOf({ of: 'p50' })).toBe(gray);
+    expect(classOf({ of: 'threshold' })).not.toBe(gray);
+    expect(classOf({ of: 'difference' })).not.toBe(gray);
   });
 
   it('name the problems of a serving target, where there is room', () => {
     const noticed = live(snapshot({ target: { notices: ['3 of 4 answers came in bursts.'] } }));
     const { rerender } = render(<Troubles live={noticed} />);
     expect(screen.getByText('3 of 4 answers came in bursts.')).toBeInTheDocument();
-    rerender(<Troubles live={noticed} withoutVerdict />);
+    rerender(<Troubles live={noticed} withoutNotices />);
     expect(screen.queryByText('3 of 4 answers came in bursts.')).not.toBeInTheDocument();
   });
 
@@ -86,7 +100,7 @@ describe('Troubles', () => {
     const { container, rerender } = render(<Troubles live={noticeable} />);
     expect(container).toBeEmptyDOMElement();
     rerender(<ClientVerdict state={noticeable.state} />);
-    expect(container).toHaveTextContent('Load generator error noticeable: ≤ 13 ms of 0.40 ms difference in ITL');
+    expect(container).toHaveTextContent('Load generator error noticeable: ≤ 13.0 ms of 0.4 ms difference in ITL');
   });
 
   it('are empty without a problem', () => {

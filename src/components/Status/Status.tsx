@@ -4,7 +4,7 @@ import { cx } from '@emotion/css';
 import { Alert, Badge } from '@grafana/ui';
 
 import type { LaneSnapshot, Live, LiveState, Replay } from '../../client';
-import { verdictText } from '../../lib/clientError';
+import { isWithheld, verdictText } from '../../lib/clientError';
 import { span } from '../../lib/format';
 import { memberReasons, memberTroubles } from '../../lib/members';
 import { describeLive } from '../../lib/status';
@@ -62,7 +62,10 @@ function Age({ receivedAt }: { receivedAt: number }) {
   return <span className={styles.age}>Last snapshot {span(useAge(receivedAt))} ago</span>;
 }
 
-/** The size of the load generator's own error with its basis, and the late members. */
+/**
+ * The size of the load generator's own error with its basis, and the late members. It is the one place of a screen for
+ * the error, in gray unless an outcome is withheld for it.
+ */
 export function ClientVerdict({ state }: { state: LiveState }) {
   const styles = useStyles();
   if (state.status !== 'live') {
@@ -72,7 +75,7 @@ export function ClientVerdict({ state }: { state: LiveState }) {
   const troubles = memberTroubles(members);
   return (
     <>
-      <span className={client.verdict === 'client_bottleneck' ? styles.late : styles.age} title={client.reason}>
+      <span className={isWithheld(client) ? styles.late : styles.age} title={client.reason}>
         {verdictText(client)}
       </span>
       {troubles && (
@@ -86,19 +89,15 @@ export function ClientVerdict({ state }: { state: LiveState }) {
 
 interface TroublesProps {
   live: Live;
-  /** Omits the load generator's own error, for places without comparisons and with little room. */
-  withoutVerdict?: boolean;
+  /** Omits the target's notices, for places without comparisons and with little room. */
+  withoutNotices?: boolean;
 }
 
-/**
- * Explains why nothing is live, stored or judged: the load generator is lost, its target is, its database fails or is
- * damaged, or its own error is too large.
- */
-export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
+/** Explains why nothing is live or stored: the load generator or its target is lost, or its database fails. */
+export function Troubles({ live, withoutNotices = false }: TroublesProps) {
   const target = live.lane?.target;
   const trouble = live.lane && targetTrouble(live.lane);
   const snapshot = live.state.status === 'live' ? live.state.snapshot : undefined;
-  const client = snapshot?.client;
   return (
     <>
       {live.state.status === 'lost' && <Loss since={live.state.since} problem={live.state.problem} />}
@@ -112,14 +111,9 @@ export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
           {sentence(snapshot.store_problem)}
         </Alert>
       )}
-      {!withoutVerdict && target?.reachable && target.notices && (
+      {!withoutNotices && target?.reachable && target.notices && (
         <Alert severity="info" title="About the target" bottomSpacing={0}>
           {target.notices.join(' ')}
-        </Alert>
-      )}
-      {!withoutVerdict && client?.verdict === 'client_bottleneck' && live.lane?.state.running && (
-        <Alert severity="warning" title="The load generator’s own error is too large" bottomSpacing={0}>
-          {sentence(client.reason)}
         </Alert>
       )}
     </>

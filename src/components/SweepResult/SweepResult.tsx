@@ -34,7 +34,7 @@ export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultP
   }
   return (
     <div className={styles.stack}>
-      {part === 'verdict' && <Troubles live={shown.live} withoutVerdict />}
+      {part === 'verdict' && <Troubles live={shown.live} withoutNotices />}
       <Stale shown={shown} />
       {part === 'verdict' && shown.all && shown.all.length > 0 && (
         <Chooser all={shown.all} id={id} onChoose={onChoose} />

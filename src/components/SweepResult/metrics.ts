@@ -1,7 +1,7 @@
 import { figures, type BaselineRow, type FigureKey, type TrialDifference } from '../../client';
 import { meanTTFT, timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { costKeys, COSTS } from '../../lib/cost';
-import { digits, MS, number, PERCENT, SECONDS, signed, valueWithUnit, type Format } from '../../lib/format';
+import { digits, MS, number, PERCENT, relative, signed, valueWithUnit, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
 
 /** A metric of a row: its name and value, with its 95 % interval where it has one. */
@@ -49,7 +49,7 @@ const formats: Record<string, Format> = {
   ttft_p50: MS,
   'ttft_p95_turn2+': MS,
   tpot_p95: MS,
-  latency_p95: SECONDS,
+  latency_p95: MS,
   kv_hit_ratio: PERCENT,
   goodput: PERCENT,
   output_tokens_per_turn: { decimals: 1 },
@@ -73,9 +73,10 @@ export function metricValue(key: string, value: number): string {
   return formats[key] ? valueWithUnit(value, formats[key]) : `${number(value)} tokens/s`;
 }
 
-/** Formats a difference with its sign: "−12.3 %", "+4.0 points". */
+/** Formats a difference: "−12.3 %", "+4.0 points", "2.3 times as long". */
 export function differenceText(key: string, value: number): string {
-  return `${endText(value)} ${isShare(key) ? 'points' : '%'}`;
+  const as = formats[key]?.unit === 'ms' ? 'long' : 'much';
+  return isShare(key) ? `${endText(value)} points` : relative(100 * value, as);
 }
 
 /** Formats the end of an interval on a scale that has the unit: "−15.0". */

@@ -29,8 +29,8 @@ describe('a paired difference', () => {
     [
       paired({ metric: 'latency', difference: 1.2, interval: [1, 1.4] }),
       'a',
-      'Round-robin is 1.2 s slower.',
-      '+1.0 s to +1.4 s',
+      'Round-robin is 1,200 ms slower.',
+      '+1,000 ms to +1,400 ms',
     ],
     [paired({ difference: undefined, interval: undefined }), undefined, 'No pairs yet.', '—'],
   ])('%# is described in words, with its interval', (metric, better, words, interval) => {

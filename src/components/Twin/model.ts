@@ -8,7 +8,7 @@ import {
   type TwinSide,
 } from '../../client';
 import { percentileName } from '../../lib/figures';
-import { DASH, MS, number, percent, SECONDS, valueWithUnit } from '../../lib/format';
+import { DASH, directed, MS, number, percent, signed, valueWithUnit } from '../../lib/format';
 import { modeText } from '../../lib/names';
 import { capital } from '../../lib/text';
 
@@ -82,19 +82,13 @@ export function pairedValue(metric: string, value: number | undefined): string {
   if (figureOf(metric)?.unit === 'ratio') {
     return percent(value);
   }
-  return valueWithUnit(value, metric === 'latency' ? SECONDS : infos[metric] ? MS : { decimals: 3 });
+  return valueWithUnit(value, infos[metric] ? MS : { decimals: 3 });
 }
 
 /** Formats the size of a difference, without its sign; that of a ratio in points. */
 function size(metric: string, difference: number): string {
   const value = Math.abs(difference);
   return figureOf(metric)?.unit === 'ratio' ? `${number(100 * value, 1)} points` : pairedValue(metric, value);
-}
-
-/** Formats a signed difference, as in an interval. */
-function signed(metric: string, difference: number): string {
-  const sign = difference < 0 ? '−' : '+';
-  return `${sign}${size(metric, difference)}`;
 }
 
 /**
@@ -127,13 +121,13 @@ export function differenceWords(paired: PairedMetric, names: Record<SideKey, str
     return 'Not certain: chance could explain the difference.';
   }
   const [more, less] = figureOf(metric)?.unit === 's' ? ['slower', 'faster'] : ['higher', 'lower'];
-  const sentence = `${names.b} is ${size(metric, difference)} ${difference > 0 ? more : less}`;
+  const sentence = `${names.b} is ${directed(size(metric, difference), difference > 0 ? more : less)}`;
   return stands === undefined ? `${sentence}. Too early for an interval.` : `${sentence}.`;
 }
 
 /** Formats the 95 % interval of a difference; a dash without one. */
 export function intervalWords({ metric, interval }: PairedMetric): string {
-  return interval ? `${signed(metric, interval[0])} to ${signed(metric, interval[1])}` : DASH;
+  return interval?.map((end) => signed(end, (value) => size(metric, value))).join(' to ') ?? DASH;
 }
 
 /** The distance of a variance ratio from 1 within which pairing has no effect. */

@@ -51,9 +51,9 @@ function figures(worker: Worker): Array<[term: string, field: Field, value: stri
   return [
     ['In flight', 'inflight', number(worker.inflight)],
     ['Waiting', 'waiting', number(worker.waiting)],
-    ['Time in queue', 'queue_seconds', milliseconds(worker.queue_seconds, 0)],
-    ['KV cache in use', 'cache_use', percent(worker.cache_use, 0)],
-    ['Engine KV hits', 'hit_ratio', percent(worker.hit_ratio, 0)],
+    ['Time in queue', 'queue_seconds', milliseconds(worker.queue_seconds)],
+    ['KV cache in use', 'cache_use', percent(worker.cache_use)],
+    ['Engine KV hits', 'hit_ratio', percent(worker.hit_ratio)],
     ['Requests routed', 'routed', number(worker.routed)],
   ];
 }
@@ -105,7 +105,7 @@ function Gauge({ value, words, absent }: { value?: number; words: string; absent
   const styles = useStyles();
   return (
     <div>
-      <div className={styles.value}>{percent(value, 0)}</div>
+      <div className={styles.value}>{percent(value)}</div>
       <div className={styles.small}>{value === undefined && !absent ? `${words} not reported` : words}</div>
     </div>
   );

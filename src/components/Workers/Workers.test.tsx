@@ -50,9 +50,9 @@ describe('the workers', () => {
     const { container } = show();
     expect(names()).toEqual(['one', 'two']);
     const [card] = cards();
-    expect(card).toHaveTextContent('GPU 096 %high utilization95 %memory');
+    expect(card).toHaveTextContent('GPU 096.0 %high utilization95.0 %memory');
     expect(card).toHaveTextContent(
-      'In flight12Waiting1Time in queue120 msKV cache in use42 %Engine KV hits90 %Requests routed1,234'
+      'In flight12Waiting1Time in queue120 msKV cache in use42.0 %Engine KV hits90.0 %Requests routed1,234'
     );
     expect(screen.getByText('simulated H200')).toBeInTheDocument();
     expect(screen.getByText('Llama 70B')).toBeInTheDocument();
@@ -118,7 +118,7 @@ describe('the workers', () => {
     show(cluster(two, { other_gpus: [{ host: 'node-4', gpus }] }));
     expect(names()).toEqual(['one', 'two', 'node-4']);
     expect(cards()[2]).toHaveTextContent('GPUs of unknown workers');
-    expect(cards()[2]).toHaveTextContent('GPU 160 %');
+    expect(cards()[2]).toHaveTextContent('GPU 160.0 %');
   });
 
   it('have the instances of a GPU in MIG mode, with what is not reported of each', () => {
@@ -127,8 +127,8 @@ describe('the workers', () => {
       { index: '0', instance: '2g.20gb #5', memory_used: 1, memory_total: 100 },
     ];
     show(cluster([{ ...two[0], gpus }]));
-    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #393 %high utilization53 %memory');
-    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #5—utilization not reported1 %memory');
+    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #393.0 %high utilization52.6 %memory');
+    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #5—utilization not reported1.0 %memory');
   });
 
   it('say that a simulated utilization is one, and what it imitates', () => {
@@ -161,8 +161,8 @@ describe('the workers', () => {
     expect(container).toHaveTextContent(
       '1,998 more workers: only the busiest and the least busy of 2,000 are listed. In flight ' +
         'per worker: half have 12 or fewer, 9 in 10 have 20 or fewer, from 0 to 31. Waiting at ' +
-        'all of them: 70. KV cache in use: half are at 42 % or less, 9 in 10 at 60 % or less, ' +
-        'from 1 % to 71 %.'
+        'all of them: 70. KV cache in use: half are at 42.0 % or less, 9 in 10 at 60.0 % or less, ' +
+        'from 1.0 % to 71.0 %.'
     );
     expect(screen.queryByText(/workers report/)).not.toBeInTheDocument();
     act(() => client.show({ cluster: { ...listed, workers: [worker('worker-7')] } }, at(5)));
@@ -174,9 +174,9 @@ describe('the workers', () => {
     act(() => client.show(cluster([worker('one')]), at(5)));
     expect(names()).toEqual(['one', 'two']);
     expect(cards()[1]).toHaveTextContent('Lost: no data for 5 s');
-    expect(cards()[1]).not.toHaveTextContent('96 %');
+    expect(cards()[1]).not.toHaveTextContent('96.0 %');
     act(() => client.show(cluster(two), at(6)));
-    expect(cards()[1]).toHaveTextContent('96 %');
+    expect(cards()[1]).toHaveTextContent('96.0 %');
     act(() => client.show(cluster([worker('one')]), at(6 + REMEMBERED / 1000)));
     expect(names()).toEqual(['one']);
   });
@@ -186,7 +186,7 @@ describe('the workers', () => {
     act(() => client.lose());
     expect(names()).toEqual(['one', 'two']);
     expect(cards()[0]).toHaveTextContent('Load generator lost');
-    expect(container).not.toHaveTextContent(/96 %|40\.2|2\.20|1,234/);
+    expect(container).not.toHaveTextContent(/96.0 %|40\.2|2\.20|1,234/);
     expect(container).toHaveTextContent('simulated H200');
   });
 

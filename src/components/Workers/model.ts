@@ -1,5 +1,5 @@
 import type { GPU, LaneSnapshot, Worker } from '../../client';
-import { percent } from '../../lib/format';
+import { number, percent } from '../../lib/format';
 import { servedSpeculation } from '../../lib/names';
 
 /** The load of a GPU, by the share of time that it works. */
@@ -56,6 +56,6 @@ export function facts({ cluster, target, state }: LaneSnapshot): Array<[term: st
       'Acceptance',
       acceptance === undefined ? (state.speculation === 'off' ? 'none (disabled)' : undefined) : percent(acceptance),
     ],
-    ['Tokens per step', tokens_per_step?.toFixed(2)],
+    ['Tokens per step', tokens_per_step === undefined ? undefined : number(tokens_per_step, 2)],
   ];
 }

@@ -32,8 +32,8 @@ describe('the drawing', () => {
   it('has a part for each worker, with its numbers', async () => {
     await show(laneChange(3));
     expect(workers()).toHaveLength(3);
-    expect(part(/^worker-2 12 in flight 2 waiting KV cache 42 % GPU 80 %/)).toBeInTheDocument();
-    expect(part(/^Load generator 4\.6 requests\/s 120 in progress/)).toBeInTheDocument();
+    expect(part(/^worker-2 12 in flight 2 waiting KV cache 42.0 % GPU 80.0 %/)).toBeInTheDocument();
+    expect(part(/^Load generator 4\.60 requests\/s 120 in progress/)).toBeInTheDocument();
     expect(part(/^Router 94\.2 % KV hit rate KV-aware mode/)).toBeInTheDocument();
   });
 

@@ -158,7 +158,7 @@ describe('the parts', () => {
     const path = requestPath(laneOn(3), true, target);
     expect(figure(path, 'discovery', 'workers found')).toBe('3'); // the drawing's test has the other figures
     expect(sentenceOf(path.workers[1])).toBe(
-      'worker-1, 11 in flight, 1 waiting, 42 % KV cache, 80 % GPU, 60.0 ms queue time, 51 routed to it'
+      'worker-1, 11 in flight, 1 waiting, 42.0 % KV cache, 80.0 % GPU, 60.0 ms queue time, 51 routed to it'
     );
   });
 

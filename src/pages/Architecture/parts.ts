@@ -89,7 +89,7 @@ function clientPart(now: LaneSnapshot | undefined): Part {
       'Plays all the users: it keeps a set number of conversations in progress, sends each ' +
       'turn with the full conversation history, and times every token that comes back.',
     figures: [
-      { name: 'requests/s', value: number(w?.requests_per_second, 1), source: `Completed requests. ${BY_CLIENT}` },
+      { name: 'requests/s', value: number(w?.requests_per_second, 2), source: `Completed requests. ${BY_CLIENT}` },
       {
         name: 'in progress',
         value: number(now?.state.concurrency.actual),
@@ -304,7 +304,7 @@ function prometheusPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | unde
 }
 
 function shareOf(name: string, share: number | undefined, source: string): Figure {
-  return { name, value: percent(share, 0), share, source };
+  return { name, value: percent(share), share, source };
 }
 
 function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {

@@ -81,7 +81,7 @@ describe('the list', () => {
       'Status,Topic,Turns,TTFT by turn, ms,Hit rate,Worker,Duration,Started,Lane'
     );
     expect(rows().map(cells)).toEqual([
-      ['Error', 'Topic 3stalled', '2 of 4', '612 · 224 · —', '40 %', '…11, …22', '1 min 30 s', '09:00:03', 'main'],
+      ['Error', 'Topic 3stalled', '2 of 4', '612 · 224 · —', '40.0 %', '…11, …22', '1 min 30 s', '09:00:03', 'main'],
       ['Active', 'Topic 2', '1 of 4', '—', '—', '—', '1 min 5 s', '09:58:55', 'main'], // by the load generator's clock
       ['Completed', 'Topic 1', '4 of 4', '—', '—', '—', '1 min 30 s', '09:00:01', 'main'],
     ]);

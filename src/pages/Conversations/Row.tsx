@@ -51,7 +51,7 @@ export const Row = memo(function Row({ conversation, index, to, reachable, worke
       <td data-name="TTFT by turn, ms" title={ttfts}>
         {ttfts}
       </td>
-      <td data-name="Hit rate">{percent(hitRate(conversation), 0)}</td>
+      <td data-name="Hit rate">{percent(hitRate(conversation))}</td>
       <td data-name="Worker" title={workers}>
         {workers}
       </td>

@@ -5,7 +5,7 @@ type Figures = Pick<Conversation, 'figures'>;
 
 /** Formats TTFT of each turn that has ended, in milliseconds: "612 · 224 · 219"; a dash without any. */
 export function ttftsText({ figures = [] }: Figures): string {
-  return figures.map(({ ttft }) => digits(ttft, { ...MS, decimals: 0 })).join(' · ') || DASH;
+  return figures.map(({ ttft }) => digits(ttft, MS)).join(' · ') || DASH;
 }
 
 /**

@@ -87,7 +87,7 @@ it('finds speculation in use where the engines report accepted tokens', () => {
   const cluster = { ...lane.cluster, speculation: { acceptance: 0.714, tokens_per_step: 2.4 } };
   expect(usage('speculation', { ...lane, cluster }, 'dynamo')).toEqual({
     is: 'yes',
-    why: 'The engines report that 71 % of the drafted tokens are accepted.',
+    why: 'The engines report that 71.4 % of the drafted tokens are accepted.',
   });
 });
 

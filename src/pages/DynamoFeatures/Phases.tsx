@@ -168,7 +168,7 @@ function now(lane: LaneSnapshot | undefined): string {
   const { acceptance, tokens_per_step: perStep } = lane?.cluster.speculation ?? {};
   if (acceptance !== undefined) {
     return (
-      `Now ${percent(acceptance, 0)} of the drafted tokens are accepted, and a pass of the ` +
+      `Now ${percent(acceptance)} of the drafted tokens are accepted, and a pass of the ` +
       `large model yields ${number(perStep, 2)} tokens.`
     );
   }

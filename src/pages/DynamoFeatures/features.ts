@@ -188,7 +188,7 @@ function speculating({ state: { speculation, driver }, cluster }: LaneSnapshot, 
     const note = kind === 'simulated' ? ' The cluster is simulated; the recorded runs may not have speculated.' : '';
     return {
       is: 'yes',
-      why: `The engines report that ${percent(acceptance, 0)} of the drafted tokens are accepted.${note}`,
+      why: `The engines report that ${percent(acceptance)} of the drafted tokens are accepted.${note}`,
     };
   }
   if (speculation === 'not_recorded') {

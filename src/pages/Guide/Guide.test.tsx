@@ -67,7 +67,7 @@ describe('figures', () => {
     const { client } = await show('/guide#question-slos');
     act(() => client.show(started));
     expect(entry('question-slos')).toHaveTextContent('TTFT p95 544 ms live');
-    expect(entry('question-crossover')).toHaveTextContent('3,143.0 ms recorded against 731.6 ms recorded');
+    expect(entry('question-crossover')).toHaveTextContent('3,143 ms recorded against 732 ms recorded');
     act(() => client.lose());
     expect(entry('question-slos')).toHaveTextContent('TTFT p95 — lost');
     expect(entry('question-slos')).not.toHaveTextContent('544');

@@ -112,8 +112,8 @@ describe('recorded figures', () => {
     expect(found['rec.tokens-gain']).toEqual({ value: '1.8–14.0 %', word: 'derived' });
     expect(Object.fromEntries(Object.entries(found).map(([key, { value }]) => [key, value]))).toMatchObject({
       'rec.worse-levels': '140, 150, 170, 180',
-      'rec.kv.top-ttft': '3,143.0 ms',
-      'rec.rr.top-ttft': '731.6 ms',
+      'rec.kv.top-ttft': '3,143 ms',
+      'rec.rr.top-ttft': '732 ms',
       'rec.rr.hit': '83.9–99.7 %',
       'rec.kv.sustained': '130',
       'rec.rr.sustained': 'no level',

@@ -1,5 +1,5 @@
 import type { Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
-import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
+import { DASH, milliseconds, NOT_REPORTED, number, objective, percent } from '../../lib/format';
 import { engineName, modeName, servedSpeculation } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { missingText, whyUnread } from '../../lib/unread';
@@ -31,7 +31,7 @@ export function figure(value: string | undefined, word: string, why: string): Fi
 
 /** The objectives in force. */
 export function sloFigures(settings: Settings | undefined): Figures {
-  const plain = (value: number | undefined) => figure(milliseconds(value, 0), 'configured', 'currently unknown');
+  const plain = (value: number | undefined) => figure(objective(value), 'configured', 'currently unknown');
   return { ttft: plain(settings?.slo.ttft), tpot: plain(settings?.slo.tpot) };
 }
 
@@ -61,7 +61,7 @@ const reported: Record<string, Read> = {
 const measured: Record<string, Read> = {
   'ttft.p95': ({ baseline }) => milliseconds(baseline.live.ttft.p95),
   'tpot.p95': ({ baseline }) => milliseconds(baseline.live.tpot.p95),
-  'latency.p50': ({ baseline }) => seconds(baseline.live.latency.p50),
+  'latency.p50': ({ baseline }) => milliseconds(baseline.live.latency.p50),
   tokens: ({ baseline }) => rate(baseline.live_output_tokens_per_second, 'tokens/s'),
   rps: ({ baseline }) => rate(baseline.live_requests_per_second, 'requests/s', 2),
   hit: ({ baseline, kv }) => (kv.not_reported ? NOT_REPORTED : percent(baseline.live_kv_hit_ratio)),
@@ -150,7 +150,7 @@ export function columnFigures(lane: LaneSnapshot | undefined, mode: Routing): Fi
     return figure(write(found?.value), word === 'recorded' ? origin : word, lane ? word : 'currently unknown');
   };
   return {
-    'ttft.p95': columnFigure(column?.ttft.p95, (value) => milliseconds(value, 1)),
+    'ttft.p95': columnFigure(column?.ttft.p95, milliseconds),
     hit: columnFigure(column?.kv_hit_ratio, percent),
   };
 }

@@ -1,5 +1,5 @@
 import type { Baseline } from '../../client';
-import { milliseconds, number, percent, seconds } from '../../lib/format';
+import { digits, milliseconds, MS, number, percent } from '../../lib/format';
 import type { Level } from '../../lib/level';
 import { engineName } from '../../lib/names';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
@@ -92,13 +92,13 @@ function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, 
     'ttft-median': recorded(millis(over((row) => row.ttft.p50))),
     tpot: recorded(millis(over((row) => row.tpot.p95))),
     'tpot-median': recorded(millis(over((row) => row.tpot.p50))),
-    'latency-p95': recorded(between(over(latency95), 's', 1)),
+    'latency-p95': recorded(millis(over(latency95))),
     sustained: judged(found && sustainedLevel(found)),
     isolated: judged(found?.level === undefined ? undefined : listed(found.isolated)),
     spread: recorded(spread && `${number(spread.inflight_spread_min)}–${number(spread.inflight_spread_max)}`),
-    'top-ttft': recorded(milliseconds(top?.ttft.p95, 1)),
+    'top-ttft': recorded(milliseconds(top?.ttft.p95)),
     'top-tokens': recorded(rate(top && tokens(top), 'tokens/s')),
-    'top-latency': recorded(seconds(top?.latency.p95)),
+    'top-latency': recorded(milliseconds(top?.latency.p95)),
   };
 }
 
@@ -164,5 +164,5 @@ function mean(range: Span | undefined): string | undefined {
 }
 
 function millis(range: Span | undefined): string | undefined {
-  return range && `${number(range.min * 1000, 1)}–${milliseconds(range.max, 1)}`;
+  return range && `${digits(range.min, MS)}–${milliseconds(range.max)}`;
 }

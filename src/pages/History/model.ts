@@ -2,7 +2,7 @@ import type { BaselineRow, RunChange, RunHistory, RunRecord, RunSeries } from '.
 import type { ChartLine, Drawing } from '../../components/Chart';
 import { isShare, metricValue } from '../../components/SweepResult';
 import { meanTTFT, timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
-import { number, signed } from '../../lib/format';
+import { number, relative, signed } from '../../lib/format';
 import { levelWords } from '../../lib/level';
 import { modeKey, modeName, modeText } from '../../lib/names';
 import { clock, dateTime, day } from '../../lib/time';
@@ -73,10 +73,11 @@ export function directionOf({ better }: RunChange): 'better' | 'worse' {
 /** Describes a change: "+8.0 %, worse", "−4.0 points, worse", "2.3 times as long, worse". */
 export function changeText(change: RunChange): string {
   const { figure, before, after } = change;
-  const percent = 100 * (after / before - 1);
   const long = runFigures.some(({ key, isMoreBetter }) => key === figure && isMoreBetter) ? 'much' : 'long';
-  const size = percent > 100 ? `${number(after / before, 1)} times as ${long}` : `${signed(percent)} %`;
-  return `${isShare(figure) ? `${signed(100 * (after - before))} points` : size}, ${directionOf(change)}`;
+  const size = isShare(figure)
+    ? `${signed(100 * (after - before))} points`
+    : relative(100 * (after / before - 1), long);
+  return `${size}, ${directionOf(change)}`;
 }
 
 /** Describes the values of a change: "from 120 ms to 130 ms". */

@@ -4,7 +4,7 @@ import { cx } from '@emotion/css';
 import type { Showcase, ShowcaseSide, Twin } from '../../client';
 import { DataTable } from '../../components/DataTable';
 import { nameOfLane, SIDES, sideNames, type SideKey } from '../../components/Twin';
-import { DASH, milliseconds, number, seconds } from '../../lib/format';
+import { DASH, milliseconds, number } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { COLUMN, PROPORTIONAL, stylesOf, WRAP } from '../../lib/styles';
 import { nameOf } from '../../lib/workers';
@@ -78,7 +78,7 @@ function Answer({ name, side, worker, running, bare }: AnswerProps) {
         </span>
         {latency !== undefined && (
           <span>
-            End-to-end latency <b>{seconds(latency)}</b>
+            End-to-end latency <b>{milliseconds(latency)}</b>
           </span>
         )}
         {prompt_tokens !== undefined && (

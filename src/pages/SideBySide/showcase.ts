@@ -1,6 +1,6 @@
 import type { Showcase, ShowcaseSide, Twin } from '../../client';
 import { nameOfLane } from '../../components/Twin';
-import { milliseconds } from '../../lib/format';
+import { milliseconds, number } from '../../lib/format';
 
 /** Describes the state of an answer in a few words. */
 export function stateOf({ sent, done, ttft, error }: ShowcaseSide): string {
@@ -40,7 +40,7 @@ export function progress({ state, turn, turns, message }: Showcase): string {
     case 'running':
       return `Turn ${turn} of ${turns}`;
     case 'ended':
-      return turns === 1 ? 'Ended after one turn' : `Ended after ${turns} turns`;
+      return turns === 1 ? 'Ended after one turn' : `Ended after ${number(turns)} turns`;
     case 'cancelled':
       return message
         ? `Ended in turn ${turn} of ${turns}: ${message}`

@@ -74,7 +74,7 @@ export function TurnBars({ lane, isLive }: TurnBarsProps) {
           bars={rows.map(({ turn, p50 = 0 }) => ({
             name: turn,
             share: most > 0 ? p50 / most : 0,
-            text: milliseconds(p50 || undefined, 0),
+            text: milliseconds(p50 || undefined),
           }))}
         />
       )}

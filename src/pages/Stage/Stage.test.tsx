@@ -92,11 +92,11 @@ describe('the display', () => {
     expect(head()).not.toContain('caches');
     expect(figure('TTFT p95')).toMatch(/^544 ms !/);
     expect(references('TTFT p95')).toEqual([
-      'Round-robin, recorded 725 ms 25 % sooner',
-      'KV-aware, recorded 725 ms 25 % sooner',
+      'Round-robin, recorded 725 ms 25.0 % sooner',
+      'KV-aware, recorded 725 ms 25.0 % sooner',
     ]);
     expect(figure('Output tokens/s')).toMatch(/^3,168/);
-    expect(references('Output tokens/s')[0]).toBe('Round-robin, recorded 2,817 13 % more');
+    expect(references('Output tokens/s')[0]).toBe('Round-robin, recorded 2,817 12.5 % more');
     expect(
       within(part('Workers'))
         .getAllByRole('listitem')
@@ -143,10 +143,18 @@ describe('the display', () => {
     const { client } = await show({ baseline: { live: { ...live, ttft: { p95: 0.7, n: 480 } }, columns } });
     expect(figure('TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
     expect(references('TTFT p95')).toEqual(['Round-robin, recorded 300 ms 2.3 times as long']);
-    const spoilt = clientError('client_bottleneck', { reason: 'TTFT cannot be judged', of: 'threshold' });
-    act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
+    act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }));
     expect(notices()).toContain('The target is unreachable. Connection refused');
-    expect(notices()).toContain('TTFT cannot be judged.');
+  });
+
+  it('gives the reason of a withheld SLO beside the figure, and nowhere else', async () => {
+    const { live, columns } = comparison();
+    const { client } = await show();
+    const baseline = { live: { ...live, ttft: { p95: 0.61, p95_error: 0.02, n: 9 } }, columns };
+    act(() => client.show({ baseline }, { client: clientError('client_bottleneck', { of: 'threshold' }) }));
+    expect(screen.getAllByText(/own error/)).toHaveLength(1);
+    expect(figure('TTFT p95')?.trim()).toBe('610 ms');
+    expect(notices()).toBe('');
   });
 
   it('names a cap that holds the load down', async () => {
@@ -157,7 +165,6 @@ describe('the display', () => {
   it.each([
     ['noticeable', clientError('noticeable')],
     ['too large, but nothing is withheld for it', clientError('client_bottleneck')],
-    ['1 % of a difference', clientError('client_bottleneck', { of: 'difference', of_seconds: 1.3 })],
   ])('does not mention an own error that is %s', async (_, error) => {
     const { client } = await show();
     act(() => client.show({}, { client: error }));

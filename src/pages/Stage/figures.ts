@@ -74,7 +74,11 @@ export function figureOf(key: StageFigure, known: Pick<Known, 'lane' | 'settings
   if (lane.state.phase !== 'running') {
     return { ...shown, tag: lane.state.phase };
   }
-  return settling ? { ...shown, tag: settling } : { ...shown, slo: slo?.(value, lane, settings) };
+  if (settling) {
+    return { ...shown, tag: settling };
+  }
+  const level = slo?.(value, lane, settings);
+  return level === 'withheld' ? { ...shown, tag: 'SLO withheld: own error' } : { ...shown, slo: level };
 }
 
 /** Whether a figure cannot be read so far. It is shown dimmed. */

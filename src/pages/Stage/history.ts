@@ -66,8 +66,8 @@ export type Value = 'ttft_p50' | 'ttft_p95' | 'output_tokens_per_second' | 'kv_h
 
 /** The format of each value that has a curve. */
 export const formats: Record<Value, Format> = {
-  ttft_p50: { ...MS, decimals: 0 },
-  ttft_p95: { ...MS, decimals: 0 },
+  ttft_p50: MS,
+  ttft_p95: MS,
   output_tokens_per_second: {},
   kv_hit_ratio: PERCENT,
 };

@@ -1,6 +1,5 @@
 import { THIS_TARGET } from '../../components/Comparison';
 import type { Cluster, Comparison, Live, Worker } from '../../client';
-import { isWithheld } from '../../lib/clientError';
 import { DASH } from '../../lib/format';
 import { limiterOf, limitName } from '../../lib/hold';
 import { lastKnown } from '../../lib/known';
@@ -61,13 +60,11 @@ export function troubles({ state, lane }: Live): string[] {
   if (!lane || state.status !== 'live') {
     return [];
   }
-  const { client } = state.snapshot;
   const change = lane.state.mode_change;
   const trouble = targetTrouble(lane);
   return [
     trouble && `${trouble.title}. ${trouble.detail}`,
     limiterOf(lane) === 'target_rps' && `${capital(limitName('target_rps', lane.state))} holds the load down.`,
-    lane.state.running && isWithheld(client) && `${client.reason}.`,
     change?.failed && `The mode was not changed: ${change.message}`,
     change?.phase === 'waiting_for_operator' && `Waiting for the operator: ${change.message}`,
   ].filter((words) => typeof words === 'string');

@@ -1,6 +1,6 @@
 import type { LaneSnapshot, LookedUp } from '../../client';
 import { lookupTags, visibleColumns } from '../../components/Comparison';
-import { milliseconds, number } from '../../lib/format';
+import { directed, milliseconds, number, relative } from '../../lib/format';
 import { modeText } from '../../lib/names';
 import { isDecided, verdictText } from '../../lib/outcome';
 import type { Value } from './history';
@@ -23,7 +23,7 @@ export function referencesOf(lane: LaneSnapshot, value: Value): Reference[] {
     const found = value === 'ttft_p95' ? column.ttft.p95 : column.output_tokens_per_second;
     return {
       of: `${modeText(column)}, ${lookupTags[found.lookup] ?? sourceWord(baseline)}`,
-      text: value === 'ttft_p95' ? milliseconds(found.value, 0) : number(found.value),
+      text: value === 'ttft_p95' ? milliseconds(found.value) : number(found.value),
       difference: lane.state.phase === 'running' ? difference(found, value) : undefined,
     };
   });
@@ -35,13 +35,13 @@ function difference({ improvement }: LookedUp, value: Value): Reference['differe
     return undefined;
   }
   const { percent, outcome } = improvement;
-  const [better, worse] = value === 'ttft_p95' ? ['sooner', 'later'] : ['more', 'less'];
-  const size = Math.abs(percent);
-  // Below ten, one decimal keeps a small value from being 0.
+  const isTime = value === 'ttft_p95';
+  const [better, worse] = isTime ? ['sooner', 'later'] : ['more', 'less'];
+  const change = isTime ? -percent : percent;
   const text =
-    percent < -100
-      ? `${number(1 + size / 100, 1)} times as long`
-      : `${number(size, size < 9.95 ? 1 : 0)} % ${percent < 0 ? worse : better}`;
+    change > 100
+      ? relative(change, isTime ? 'long' : 'much')
+      : directed(`${number(Math.abs(percent), 1)} %`, percent < 0 ? worse : better);
   if (isDecided(outcome)) {
     return { kind: outcome, text };
   }

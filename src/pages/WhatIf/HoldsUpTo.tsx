@@ -1,7 +1,7 @@
 import { Fragment, memo } from 'react';
 
 import type { Mode, Settings } from '../../client';
-import { milliseconds } from '../../lib/format';
+import { objective } from '../../lib/format';
 import { levelsName, levelText, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { stylesOf, WRAP } from '../../lib/styles';
@@ -33,7 +33,7 @@ export const HoldsUpTo = memo(function HoldsUpTo({ series, levels, modes, slo }:
   return (
     <div className={styles.holds} role="group" aria-label="Levels within the SLO">
       <span>
-        TTFT p95 ≤ {milliseconds(slo.ttft, 0)} up to a {levelsName(levels).toLowerCase()} of:
+        TTFT p95 ≤ {objective(slo.ttft)} up to a {levelsName(levels).toLowerCase()} of:
       </span>
       {rows.map(({ source, held }) => (
         <span key={source}>

@@ -4,7 +4,7 @@ import { Badge, Button } from '@grafana/ui';
 
 import type { SimulationProfile } from '../../client';
 import { Choice } from '../../components/Choice';
-import { percent } from '../../lib/format';
+import { number, percent } from '../../lib/format';
 import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import type { Question } from './useQuestion';
 
@@ -101,7 +101,7 @@ export function errorText({ errors }: Pick<SimulationProfile, 'errors'>): string
   ] as const;
   const times = parts.flatMap(([name, error]) => (error === undefined ? [] : [`${name} ${percent(error)}`]));
   const hits = errors?.hit_ratio;
-  const points = hits === undefined ? [] : [`hit rate ${(100 * hits).toFixed(1)} points`];
+  const points = hits === undefined ? [] : [`hit rate ${number(100 * hits, 1)} points`];
   const all = [...times, ...points];
   return all.length > 0 ? `Mean error against the recorded table: ${all.join(', ')}.` : '';
 }

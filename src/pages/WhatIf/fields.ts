@@ -6,7 +6,7 @@ import {
   workloadSettings,
 } from '../../client';
 import { arrivals, shapeField } from '../../components/Traffic';
-import { number } from '../../lib/format';
+import { plain } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 import { kindOf, levelOf, rateLimit, valueOf, type Level, type LevelKind } from '../../lib/level';
 import { valueAt, withValue } from '../../lib/path';
@@ -390,8 +390,7 @@ export function valueText(field: Field, text: string): string {
   if (text.trim() === '' || !Number.isFinite(value)) {
     return text;
   }
-  const digits = Number.isInteger(value) ? number(value) : String(value);
-  return field.words?.[value] ?? `${digits}${field.unit === undefined ? '' : ` ${field.unit}`}`;
+  return field.words?.[value] ?? `${plain(value)}${field.unit === undefined ? '' : ` ${field.unit}`}`;
 }
 
 /** Returns the slider's values with the current one inserted in order, and its index. */

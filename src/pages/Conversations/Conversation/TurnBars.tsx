@@ -80,15 +80,15 @@ function linesOf(bars: Bar[], { colors }: GrafanaTheme2): ChartLine[] {
 }
 
 function inWords({ turn, ttft, cached, state }: Bar): string {
-  const value = ttft === undefined ? '' : ` ${milliseconds(ttft, 0)}`;
-  const share = cached === undefined ? '' : `, ${percent(cached, 0)} of its prompt cached`;
+  const value = ttft === undefined ? '' : ` ${milliseconds(ttft)}`;
+  const share = cached === undefined ? '' : `, ${percent(cached)} of its prompt cached`;
   const word = stateWords[state].replace(/[✕…]/g, '').trim();
   return `turn ${turn}${value}${share}${word && `, ${word}`}`;
 }
 
 /** Returns the labels below a bar, line by line. */
 function below({ turn, cached, state }: Bar): string {
-  const share = cached === undefined ? '' : `${percent(cached, 0)}\ncached`;
+  const share = cached === undefined ? '' : `${percent(cached)}\ncached`;
   return `Turn ${turn}\n${stateWords[state] || share}`;
 }
 

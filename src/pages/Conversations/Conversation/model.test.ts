@@ -58,7 +58,7 @@ describe('a first turn', () => {
   const words = (change = {}) => sharedStarter(bars(conversation(7, { turns: [turn(1, change)] })));
 
   it('is explained where its starter was cached already', () => {
-    expect(words({ cached_tokens: 3960 })).toMatch(/found 99 % of its prompt in cache/);
+    expect(words({ cached_tokens: 3960 })).toMatch(/found 99.0 % of its prompt in cache/);
   });
 
   it('is not explained where it was not cached, or caching is not reported', () => {
@@ -78,8 +78,8 @@ describe('the figures of a turn', () => {
       '224 ms',
       '22.1 ms | estimated',
       '830',
-      '20.3 s',
-      '4,000 tokens | 3,960 cached (99 %)',
+      '20,310 ms',
+      '4,000 tokens | 3,960 cached (99.0 %)',
       'worker-1',
       'KV-aware',
     ]);

@@ -1,5 +1,5 @@
 import type { Conversation, LiveTurn, Turn, Worker } from '../../../client';
-import { DASH, milliseconds, number, percent, seconds } from '../../../lib/format';
+import { DASH, milliseconds, number, percent } from '../../../lib/format';
 import { modeName } from '../../../lib/names';
 import { nameOf } from '../../../lib/workers';
 
@@ -52,12 +52,11 @@ export function summary(all: Bar[]): string {
     return over ? 'The first turn ended without a first token.' : 'The first turn has no first token yet.';
   }
   if (later.length === 0) {
-    return `First turn ${milliseconds(first, 0)}; no later turns yet.`;
+    return `First turn ${milliseconds(first)}; no later turns yet.`;
   }
-  const [low, high] = [Math.min(...later), Math.max(...later)].map((value) => milliseconds(value, 0));
+  const [low, high] = [Math.min(...later), Math.max(...later)].map((value) => milliseconds(value));
   return (
-    `First turn ${milliseconds(first, 0)}; later ones ` +
-    `${low === high ? low : `${low.replace(' ms', '')} to ${high}`}.`
+    `First turn ${milliseconds(first)}; later ones ` + `${low === high ? low : `${low.replace(' ms', '')} to ${high}`}.`
   );
 }
 
@@ -65,7 +64,7 @@ export function summary(all: Bar[]): string {
 export function sharedStarter(all: Bar[]): string | undefined {
   const cached = all.find(({ turn }) => turn === 1)?.cached;
   return cached !== undefined && cached >= MOST_CACHED
-    ? `The first turn already found ${percent(cached, 0)} of its prompt in cache: other ` +
+    ? `The first turn already found ${percent(cached)} of its prompt in cache: other ` +
         'conversations use the same opening text.'
     : undefined;
 }
@@ -88,7 +87,7 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
   const cached =
     cached_tokens === undefined
       ? remarkIfAnswered(turn, 'cached tokens not reported')
-      : `${number(cached_tokens)} cached${share === undefined ? '' : ` (${percent(share, 0)})`}`;
+      : `${number(cached_tokens)} cached${share === undefined ? '' : ` (${percent(share)})`}`;
   return [
     { term: 'TTFT', text: milliseconds(ttft) },
     ...(first_answer === undefined ? [] : [{ term: 'First answer', text: milliseconds(first_answer) }]),
@@ -98,7 +97,7 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
       remark: itl_p50 !== undefined && itl_estimated ? 'estimated' : undefined,
     },
     { term: 'Tokens', text: number(output_tokens), remark: token_source === 'chunks' ? 'estimated' : undefined },
-    { term: 'End-to-end latency', text: seconds(latency) },
+    { term: 'End-to-end latency', text: milliseconds(latency) },
     { term: 'Prompt', text: prompt_tokens === undefined ? DASH : `${number(prompt_tokens)} tokens`, remark: cached },
     { term: 'Worker', text: worker === undefined ? DASH : workerName(worker) },
     { term: 'Routing', text: modeName(mode) },
