@@ -35,9 +35,10 @@ var (
 	errNotCertain = errors.New("the run failed: a --fail-if condition is not certain, and --not-certain is fail")
 	errNotJudged  = errors.New("--gate: nothing could be compared: the two results have no common level, or no " +
 		"figure has an interval")
-	errNothing = errors.New("nothing was measured: no turn completed or failed")
-	errWarmUp  = errors.New("nothing was measured: the run ended during its warm-up (--warmup)")
-	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, the result " +
+	errNothing  = errors.New("nothing was measured: no turn completed or failed")
+	errCutShort = errors.New("the run was cut short by a signal: its --fail-if conditions were judged on a part of it")
+	errWarmUp   = errors.New("nothing was measured: the run ended during its warm-up (--warmup)")
+	errUnknown  = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, the result " +
 		"of --against cannot be compared with it, or the load generator's own error could change the outcome; the summary " +
 		"says which")
 )
@@ -457,6 +458,8 @@ func (e *endOf) verdict(r *report.Run) error {
 		return errNotCertain
 	case r.Undecided():
 		return errUnknown
+	case r.Cause == report.BySignal && len(r.Conditions) > 0 && e.conf.Ends():
+		return errCutShort
 	}
 	return nil
 }

@@ -93,6 +93,14 @@ func TestRunAgainstAccepted(t *testing.T) {
 		assert.Equal(t, sent, server.turns.Load(), "no turn was sent")
 	}
 
+	// A part of a run passes no gate.
+	p := newProgram(t, "--target-url="+server.URL, "--concurrency=4", "--duration=1h", "--fail-if=error_rate>50%").launch()
+	p.prints("load generator started")
+	sent := server.turns.Load()
+	p.eventually("turns are sent", func() bool { return server.turns.Load() > sent+20 })
+	assert.Equal(t, unmeasured, p.stop(os.Interrupt), p)
+	assert.Contains(t, p.log.String(), "cut short by a signal")
+
 	// The gate of a comparison.
 	before := nights(.75) // as the target reports, so that the first run is as good, whether or not it has an interval
 	code, stdout, stderr = command(t, "compare", before, file("first.json"), "--gate", "--output="+file("compare.xml"))

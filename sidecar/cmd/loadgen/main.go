@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -109,6 +110,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 // returns the same error.
 type notStarted struct{ error }
 
+// withoutAnswer are the errors of what worked, and has no answer.
+var withoutAnswer = []error{errNothing, errWarmUp, errUnknown, errCutShort, errNotJudged}
+
 // exitCode prints an error and returns its exit code.
 func exitCode(w io.Writer, err error) int {
 	if err == nil {
@@ -120,8 +124,7 @@ func exitCode(w io.Writer, err error) int {
 		return badInput
 	case err == errFailIf, err == errNotCertain, isWorsened(err): //nolint:errorlint // another error decides
 		return failed
-	case isUndecided(err), err == errNothing, err == errWarmUp, err == errUnknown, //nolint:errorlint // as above
-		err == errNotJudged: //nolint:errorlint // as above
+	case isUndecided(err), slices.Contains(withoutAnswer, err): // with another error, the other one decides
 		return unmeasured
 	}
 	return broken

@@ -65,7 +65,7 @@ const exitCodes = `
 Every setting is a flag, a variable and a field of the YAML file with the same name: --target-url,
 LOADGEN_TARGET_URL, and url under target. Secrets have no flag: LOADGEN_TARGET_API_KEY, or a file.
 Exit codes: 0 success; 1 the load generator failed; 2 invalid configuration, nothing was started; 3 a
---fail-if condition was met; 4 nothing was measured, or there is no result yet.
+--fail-if condition was met; 4 nothing was measured, a signal cut it short, or there is no result yet.
 `
 
 // examplesOf are command lines for each command, without the program's name.
