@@ -179,14 +179,14 @@ func milliseconds(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f", 1000**v)
+	return api.InMS(*v)
 }
 
 func decimal(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f", *v)
+	return api.Number(*v, 1)
 }
 
 // runLabels returns the labels of runs by their names.
