@@ -427,7 +427,8 @@ func TestHeadlineOfTradeOff(t *testing.T) {
 		A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{Failed: 30, Ended: 900}, More: "b",
 	}
 	h := Headline(&s)
-	assert.Equal(t, "A trade-off of KV-aware against round-robin: first token 19.4 % sooner, but KV-aware fails more turns",
+	assert.Equal(t, "A trade-off of KV-aware against round-robin: first token 19.4 % sooner, "+
+		"but KV-aware fails more turns",
 		h.Text)
 	assert.Contains(t, h.Text, h.Difference)
 	assert.False(t, h.Certain, "neither arm is better")
