@@ -313,7 +313,8 @@ func (r *reading) sentence(l *line, was certainty) *api.Headline {
 // figures returns the values and the interval of a line, as clauses.
 func (l *line) figures() (clauses []string) {
 	if l.Live != nil && l.Other != nil {
-		clauses = append(clauses, fmt.Sprintf("%s %s beside %s", metricNames[l.Metric], api.Milliseconds(*l.Live), api.Milliseconds(*l.Other)))
+		clauses = append(clauses, fmt.Sprintf("%s %s beside %s", metricNames[l.Metric], api.Milliseconds(*l.Live),
+			api.Milliseconds(*l.Other)))
 	}
 	if l.Interval != nil {
 		clauses = append(clauses, "95 % interval: "+IntervalText(*l.Interval))

@@ -174,7 +174,8 @@ func TestRecordedFiguresThatPointApart(t *testing.T) {
 
 func TestWordsOfDifferences(t *testing.T) {
 	for percent, want := range map[float64]string{
-		22.4: "22.4 % sooner", 8.64: "8.6 % sooner", -9.96: "10.0 % later", -100: "100.0 % later", -230: "3.3 times as long", .04: "0.0 %",
+		22.4: "22.4 % sooner", 8.64: "8.6 % sooner", -9.96: "10.0 % later", -100: "100.0 % later", -230: "3.3 times as long",
+		.04: "0.0 %",
 	} {
 		assert.Equal(t, want, DifferenceText(percent))
 	}

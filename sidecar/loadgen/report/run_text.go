@@ -199,7 +199,8 @@ func (r *Run) details() (s Section) {
 		api.Count(n.Cancelled)))
 	s.add("Cut", r.cutLine()...)
 	if l := r.Limited; l != nil {
-		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, api.Percent(l.Share), l.By))
+		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text,
+			api.Percent(l.Share), l.By))
 	}
 	s.add("Arrivals", r.arrivalLines()...)
 	s.add("Traffic", r.fidelityLines()...)

@@ -63,7 +63,8 @@ func compare(h *api.Headline, t *api.Twin, m *api.PairedMetric) {
 			h.Kind = api.HeadlineUncertain
 		}
 	}
-	h.Detail = append(h.Detail, fmt.Sprintf("mean TTFT %s beside %s", api.Milliseconds(*l.Live), api.Milliseconds(*l.Other)))
+	h.Detail = append(h.Detail, fmt.Sprintf("mean TTFT %s beside %s", api.Milliseconds(*l.Live),
+		api.Milliseconds(*l.Other)))
 	if l.Interval != nil {
 		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText(*l.Interval))
 	}
