@@ -92,7 +92,7 @@ export function directed(size: string, word: string): string {
   return /[1-9]/.test(size) ? `${size} ${word}` : size;
 }
 
-/** Formats a change in per cent: "−31.9 %", and above 100 % "3.3 times as long". sign applies to the former. */
+/** Formats a relative change in per cent: "−31.9 %", and above 100 % "3.3 times as long". sign is for the former. */
 export function relative(change: number, as: 'long' | 'much', sign = 1): string {
   return change > 100 ? `${number(1 + change / 100, 1)} times as ${as}` : `${signed(sign * change)} %`;
 }

@@ -30,8 +30,8 @@ function waitText(seconds: number): string {
 export function changeText(improvement: Improvement, change: number, format: Format, isLessBetter: boolean): string {
   const percent = isLessBetter ? -improvement.percent : improvement.percent;
   const unit = format.unit === '%' ? ' points' : format.unit ? ` ${format.unit}` : '';
-  const share = relative(percent, isLessBetter ? 'long' : 'much');
-  return `${signed(change, (value) => digits(value, format))}${unit} (${share})`;
+  const size = relative(percent, isLessBetter ? 'long' : 'much');
+  return `${signed(change, (value) => digits(value, format))}${unit} (${size})`;
 }
 
 /** Whether a difference is decided: neither chance nor too few turns can explain it. */

@@ -104,7 +104,7 @@ func recognized(found chat.Recognized, line func(mark, text string)) {
 			"(cluster.metrics_urls), if at all")
 	}
 	if found.ContextTokens > 0 {
-		line("ok", fmt.Sprintf("prompt and answer may have %s tokens together", grouped(int64(found.ContextTokens))))
+		line("ok", fmt.Sprintf("prompt and answer may have %s tokens together", api.Count(found.ContextTokens)))
 	}
 	if front := router.ByID(found.Router); front != nil {
 		line("ok", "the router is "+front.Name)

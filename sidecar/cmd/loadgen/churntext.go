@@ -125,12 +125,8 @@ func tokenWords(v *float64) string {
 	if v == nil {
 		return "not known"
 	}
-	sign, text := "", grouped(int64(math.Round(math.Abs(*v))))
 	if math.Abs(*v) < 100 && *v != math.Trunc(*v) {
-		text = groupedTenths(math.Abs(*v))
+		return api.Number(*v, 1)
 	}
-	if *v < 0 && text != "0.0" {
-		sign = "−"
-	}
-	return sign + text
+	return api.Number(*v, 0)
 }

@@ -20,7 +20,6 @@ import (
 	"kvbooth/sidecar/loadgen/history"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
-	"kvbooth/sidecar/loadgen/report/chart"
 	"kvbooth/sidecar/loadgen/store"
 )
 
@@ -200,14 +199,14 @@ func milliseconds(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return chart.Number(1000 * *v)
+	return api.InMS(*v)
 }
 
 func decimal(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return chart.Number(*v)
+	return api.Number(*v, 1)
 }
 
 // runLabels returns the labels of runs by their names.

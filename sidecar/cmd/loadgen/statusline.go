@@ -59,8 +59,8 @@ func laneParts(l api.LaneSnapshot) []string {
 		m := l.Window.Metrics
 		parts = append(parts,
 			"TTFT "+pair(m.TTFT)+" ms", "TPOT "+pair(m.TPOT)+" ms",
-			fmt.Sprintf("%.0f tok/s", l.Window.OutputTokensPerSecond),
-			fmt.Sprintf("%.2f req/s", l.Window.RequestsPerSecond),
+			api.Number(l.Window.OutputTokensPerSecond, 0)+" tok/s",
+			api.Number(l.Window.RequestsPerSecond, 2)+" req/s",
 			"KV hit "+percent(l.KV.HitRatio), fmt.Sprintf("errors %d", l.Totals.Errors))
 	}
 	return parts
@@ -96,12 +96,12 @@ func pair(q api.Quantiles) string {
 	if q.P50 == nil || q.P95 == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.0f/%.0f", 1000**q.P50, 1000**q.P95)
+	return api.InMS(*q.P50) + "/" + api.InMS(*q.P95)
 }
 
 func percent(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f %%", 100**v)
+	return api.Percent(*v)
 }

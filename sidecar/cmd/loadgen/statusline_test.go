@@ -92,7 +92,7 @@ func TestDescribe(t *testing.T) {
 	}{
 		{stopped, api.VerdictUnknown, "stopped"},
 		{running, api.VerdictFine, "running 58/60 KV-aware" + figures},
-		{measured, api.VerdictBottleneck, "running 58/60 KV-aware settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 " +
+		{measured, api.VerdictBottleneck, "running 58/60 KV-aware settling · TTFT 150/1,200 ms · TPOT 20.4/30.6 ms · 1,234 " +
 			"tok/s · 1.25 req/s · KV hit 67.9 % · errors 2 · LOAD GENERATOR'S OWN TIMING ERROR TOO LARGE"},
 		{unreachable, api.VerdictFine, "running 58/60 KV-aware · target: cannot connect to x: connection refused" + figures},
 		{held, api.VerdictFine, "running 52/1000 KV-aware limited by target_rps" + figures},

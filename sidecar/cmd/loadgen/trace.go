@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -127,7 +126,7 @@ func (c *traceContents) missing(s *trace.Summary) (all []string) {
 	for _, m := range s.Missing {
 		number := "all requests"
 		if m.Requests < s.Requests {
-			number = fmt.Sprintf("%s of %s requests", grouped(m.Requests), grouped(s.Requests))
+			number = fmt.Sprintf("%s of %s requests", api.Count(m.Requests), api.Count(s.Requests))
 		}
 		effect := effects[m.Field]
 		if effect == "" {
@@ -160,17 +159,17 @@ func (c *traceContents) writeText(to io.Writer) error {
 	row := func(name, format string, values ...any) { fmt.Fprintf(w, name+"\t"+format+"\n", values...) }
 	row("file", "%s", c.File)
 	row("form", "%s", c.Form)
-	row("requests", "%s in %s lines", grouped(c.Requests), grouped(c.Lines))
+	row("requests", "%s in %s lines", api.Count(c.Requests), api.Count(c.Lines))
 	if c.Sessions == 0 {
 		row("sessions", "none in the trace")
 	} else {
-		row("sessions", "%s", grouped(c.Sessions))
+		row("sessions", "%s", api.Count(c.Sessions))
 	}
 	row("turns per session", "%s", described(c.Turns))
 	row("duration", "%s", known(c.Seconds, "%.1f s"))
 	row("rate", "%s", known(c.Rate, "%.3g requests/s"))
 	if c.Rate != nil && c.Timed < c.Requests {
-		row("", "of the %s requests with times of their own", grouped(c.Timed))
+		row("", "of the %s requests with times of their own", api.Count(c.Timed))
 	}
 	row("burstiness", "%s", known(c.GapCV, "coefficient of variation of the gaps %.2f (Poisson: 1)"))
 	if c.Dispersion != nil {
@@ -187,18 +186,18 @@ func (c *traceContents) writeText(to io.Writer) error {
 		row("hit rate", unknown)
 	} else {
 		row("hit rate", "%.1f %% with an unlimited cache, which needs %s blocks (%s tokens)", 100*h.Rate,
-			grouped(int64(h.Distinct)), grouped(int64(h.Distinct)*int64(*c.BlockTokens)))
+			api.Count(h.Distinct), api.Count(int64(h.Distinct)*int64(*c.BlockTokens)))
 	}
 	if h := c.LimitedHits; h != nil {
-		row("", "%.1f %% with one cache of %s blocks (%s tokens)", 100*h.Rate, grouped(int64(h.Blocks)),
-			grouped(int64(h.Blocks)*int64(*c.BlockTokens)))
+		row("", "%.1f %% with one cache of %s blocks (%s tokens)", 100*h.Rate, api.Count(h.Blocks),
+			api.Count(int64(h.Blocks)*int64(*c.BlockTokens)))
 	}
 	for i, m := range c.Models[:min(len(c.Models), 5)] {
 		name := ""
 		if i == 0 {
 			name = "models"
 		}
-		row(name, "%s: %s requests", m.Model, grouped(m.Requests))
+		row(name, "%s: %s requests", m.Model, api.Count(m.Requests))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -220,10 +219,10 @@ func (c *traceContents) writeNotes(to io.Writer) error {
 		b.WriteString("- " + m + "\n")
 	}
 	if c.Disordered > 0 {
-		fmt.Fprintf(&b, "\n%s lines were out of order and were sorted into place.\n", grouped(c.Disordered))
+		fmt.Fprintf(&b, "\n%s lines were out of order and were sorted into place.\n", api.Count(c.Disordered))
 	}
 	if c.Unused > 0 {
-		fmt.Fprintf(&b, "\n%s lines were skipped. The first ones:\n%s\n", grouped(c.Unused), strings.Join(c.Notes, "\n"))
+		fmt.Fprintf(&b, "\n%s lines were skipped. The first ones:\n%s\n", api.Count(c.Unused), strings.Join(c.Notes, "\n"))
 	}
 	_, err := io.WriteString(to, b.String())
 	return err
@@ -240,23 +239,6 @@ func described(d *trace.Distribution) string {
 	if d == nil {
 		return unknown
 	}
-	return fmt.Sprintf("mean %s, p50 %s, p95 %s, max %s", groupedTenths(d.Mean), grouped(int64(d.P50)),
-		grouped(int64(d.P95)), grouped(int64(d.Max)))
-}
-
-// groupedTenths returns a positive number with a decimal and separators of thousands.
-func groupedTenths(v float64) string {
-	text := strconv.FormatFloat(v, 'f', 1, 64)
-	whole, tenth, _ := strings.Cut(text, ".")
-	n, _ := strconv.ParseInt(whole, 10, 64) // digits only
-	return grouped(n) + "." + tenth
-}
-
-// grouped returns a number with separators of thousands.
-func grouped(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
+	return fmt.Sprintf("mean %s, p50 %s, p95 %s, max %s", api.Number(d.Mean, 1), api.Count(d.P50),
+		api.Count(d.P95), api.Count(d.Max))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -35,7 +34,7 @@ func Unjudgeable(f *api.Figure, row *api.BaselineRow) string {
 		return ""
 	}
 	return fmt.Sprintf("%s cannot be judged: up to %s of its %s (p50) may be the load generator's own; %s",
-		f.Short(), inMS(*e), inMS(*p50), remedy)
+		f.Short(), api.Milliseconds(*e), api.Milliseconds(*p50), remedy)
 }
 
 // Judge compares the load generator's own error in each metric with the metric, with its distance
@@ -170,23 +169,13 @@ func describeError(e api.ClientError) string {
 	basis := ""
 	switch e.Of {
 	case api.OfP50:
-		basis = fmt.Sprintf("%s %s (p50)", inMS(e.OfSeconds), name)
+		basis = fmt.Sprintf("%s %s (p50)", api.Milliseconds(e.OfSeconds), name)
 	case api.OfDifference:
-		basis = fmt.Sprintf("%s difference in %s", inMS(e.OfSeconds), name)
+		basis = fmt.Sprintf("%s difference in %s", api.Milliseconds(e.OfSeconds), name)
 	case api.OfThreshold:
-		basis = fmt.Sprintf("%s distance of %s from its SLO", inMS(e.OfSeconds), name)
+		basis = fmt.Sprintf("%s distance of %s from its SLO", api.Milliseconds(e.OfSeconds), name)
 	}
-	return fmt.Sprintf("at most %s of %s", inMS(e.ErrorSeconds), basis)
-}
-
-// inMS writes seconds in ms, with two digits or rounded to the millisecond.
-func inMS(seconds float64) string {
-	ms := 1000 * seconds
-	digits := 0
-	for limit := 10.; ms < limit && digits < 2; limit /= 10 {
-		digits++
-	}
-	return strconv.FormatFloat(ms, 'f', digits, 64) + " ms"
+	return fmt.Sprintf("at most %s of %s", api.Milliseconds(e.ErrorSeconds), basis)
 }
 
 // joinNames joins names with commas and "and".

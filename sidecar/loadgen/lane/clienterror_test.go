@@ -30,14 +30,14 @@ func TestLevelOfTheClientError(t *testing.T) {
 	}{
 		"below 2 %":  {.004, 0, nil, api.VerdictFine, fine},
 		"2 %":        {.005, 0, nil, api.VerdictNoticeable, isAtMost + "5.0 ms of 250 ms TTFT (p50)" + within},
-		"13 ms late": {.013, .6, nil, api.VerdictNoticeable, isAtMost + "13 ms of 250 ms TTFT (p50)" + within},
+		"13 ms late": {.013, .6, nil, api.VerdictNoticeable, isAtMost + "13.0 ms of 250 ms TTFT (p50)" + within},
 		"half":       {.126, 0, nil, api.VerdictBottleneck, cannot + isAtMost + "126 ms of 250 ms TTFT (p50); " + remedy},
 		"below a tenth of a difference": {
 			.003, 0, difference(api.OutcomeWorse, .25), api.VerdictFine, isAtMost + "3.0 ms of 250 ms TTFT (p50)",
 		},
 		"a tenth of a difference": {
 			.004, 0, difference(api.OutcomeWorse, .25), api.VerdictNoticeable,
-			isAtMost + "5.0 ms of 50 ms difference in TTFT" + within,
+			isAtMost + "5.0 ms of 50.0 ms difference in TTFT" + within,
 		},
 		"of a difference that is not shown": {.004, 0, difference(api.OutcomeNoDifference, .25), api.VerdictFine, fine},
 		"withheld": {

@@ -300,7 +300,7 @@ func (r *reading) sentence(l *line, was certainty) *api.Headline {
 		h.Text = fmt.Sprintf("%s: no difference of %d %% or more from %s", subject, smallest, l.other)
 	default:
 		h.Difference = difference
-		h.Text = fmt.Sprintf("Not certain yet: first token %s so far", difference)
+		h.Text = SoFar(*l.Percent)
 		h.Detail = append(h.Detail, "compared with "+l.other)
 		if l.doubt != "" {
 			h.Detail = append(h.Detail, l.doubt)
@@ -313,7 +313,8 @@ func (r *reading) sentence(l *line, was certainty) *api.Headline {
 // figures returns the values and the interval of a line, as clauses.
 func (l *line) figures() (clauses []string) {
 	if l.Live != nil && l.Other != nil {
-		clauses = append(clauses, fmt.Sprintf("%s %s beside %s", metricNames[l.Metric], InMS(*l.Live), InMS(*l.Other)))
+		clauses = append(clauses, fmt.Sprintf("%s %s beside %s", metricNames[l.Metric], api.Milliseconds(*l.Live),
+			api.Milliseconds(*l.Other)))
 	}
 	if l.Interval != nil {
 		clauses = append(clauses, "95 % interval: "+IntervalText(*l.Interval))

@@ -59,14 +59,14 @@ func TestHeadlineFollowsASwitch(t *testing.T) {
 		pass(4 * time.Minute)
 		h = headline()
 		assert.Regexp(t, `^Round-robin: the first token takes [0-9.]+ times as long as under KV-aware, `+
-			`measured here at 00:03, certain at 00:04; now [0-9]+ % later, not certain$`, h.Text)
+			`measured here at 00:03, certain at 00:04; now [0-9.]+ % later, not certain$`, h.Text)
 		assert.Equal(t, api.HeadlineUncertain, h.Kind)
 		assert.False(t, h.Certain)
 		assert.Equal(t, since, *h.Since, "since it was certain first")
 
 		pass(80 * time.Second)
 		assert.Contains(t, b.store.eventLines(), "step load generator: step 3: measured anew, since the first token of the "+
-			"last 5 minutes came 66 % sooner than before in the step")
+			"last 5 minutes came 66.1 % sooner than before in the step")
 		assert.Regexp(t, `certain at 00:04; measured anew, [0-9]+ s to go$`, headline().Text)
 		assert.Equal(t, since, *headline().Since, "it is the same setting")
 		f.set(func(f *fake) { f.ttft = 20 * time.Millisecond })
@@ -74,7 +74,7 @@ func TestHeadlineFollowsASwitch(t *testing.T) {
 		pass(5 * time.Second)
 		assert.Regexp(t, `^Settling, 2[4-6] s to go$`, headline().Text, "nothing precedes the turns that count")
 		pass(30 * time.Second)
-		assert.Regexp(t, `^Round-robin: first token 90 % sooner than KV-aware, measured here at 00:03$`, headline().Text)
+		assert.Regexp(t, `^Round-robin: first token [0-9.]+ % sooner than KV-aware, measured here at 00:03$`, headline().Text)
 		b.stop()
 		assert.ErrorIs(t, errorOf(b.lane.MeasureAnew(t.Context(), ann, api.MeasureRequest{})), api.ErrConflict)
 	}, func(o *options) { o.Driver = warmScript{o.Driver.(*script)} })
@@ -174,17 +174,18 @@ func TestRecordedFiguresThatPointApart(t *testing.T) {
 
 func TestWordsOfDifferences(t *testing.T) {
 	for percent, want := range map[float64]string{
-		22.4: "22 % sooner", 8.64: "8.6 % sooner", -9.96: "10 % later", -100: "100 % later", -230: "3.3 times as long",
+		22.4: "22.4 % sooner", 8.64: "8.6 % sooner", -9.96: "10.0 % later", -100: "100.0 % later", -230: "3.3 times as long",
+		.04: "0.0 %",
 	} {
 		assert.Equal(t, want, DifferenceText(percent))
 	}
 	for in, want := range map[[2]float64]string{
-		{12, 38}: "12 to 38 % sooner", {-4, 7}: "4.0 % later to 7.0 % sooner", {-40, -12}: "12 to 40 % later",
-		{-250, -40}: "3.5 times as long to 40 % later", {-250, -120}: "3.5 times as long to 2.2 times as long",
+		{12, 38}: "12.0 to 38.0 % sooner", {-4, 7}: "4.0 % later to 7.0 % sooner", {-40, -12}: "12.0 to 40.0 % later",
+		{-250, -40}: "3.5 times as long to 40.0 % later", {-250, -120}: "3.5 times as long to 2.2 times as long",
 	} {
 		assert.Equal(t, want, IntervalText(in))
 	}
-	assert.Equal(t, "12,345 ms", InMS(12.345))
+	assert.Equal(t, "12,345 ms", api.Milliseconds(12.345))
 }
 
 // The estimated time until a difference is certain is that of the first batch after which it would be.

@@ -3,7 +3,6 @@ package lane
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,11 +25,13 @@ func IdleText(s *api.State) string {
 	return "The workload is stopped"
 }
 
-// DifferenceText words a relative difference: "22 % sooner", "8.6 % later", or "2.3 times as long".
+// DifferenceText words a relative difference: "22.4 % sooner", "8.6 % later", "2.3 times as long", or "0.0 %".
 func DifferenceText(percent float64) string {
 	switch {
+	case api.IsZero(size(percent)):
+		return size(percent) + " %"
 	case percent < -100:
-		return fmt.Sprintf("%.1f times as long", 1-percent/100)
+		return api.Number(1-percent/100, 1) + " times as long"
 	case percent < 0:
 		return size(percent) + " % later"
 	}
@@ -45,6 +46,14 @@ func Claim(subject string, percent float64, other string) string {
 	return fmt.Sprintf("%s: first token %s than %s", subject, DifferenceText(percent), other)
 }
 
+// SoFar words a difference that is not certain as a sentence.
+func SoFar(percent float64) string {
+	if api.IsZero(size(percent)) {
+		return "Not certain yet: the first token differs by " + DifferenceText(percent) + " so far"
+	}
+	return "Not certain yet: first token " + DifferenceText(percent) + " so far"
+}
+
 // IntervalText words an interval of a relative difference.
 func IntervalText(in [2]float64) string {
 	low, high := DifferenceText(in[0]), DifferenceText(in[1])
@@ -57,15 +66,8 @@ func IntervalText(in [2]float64) string {
 	return low + " to " + high
 }
 
-// size writes a percentage without its sign: in whole numbers, below ten with one decimal, so that a small value is not
-// 0.
-func size(percent float64) string {
-	v, digits := math.Abs(percent), 0
-	if v < 9.95 {
-		digits = 1
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64)
-}
+// size writes a percentage without its sign.
+func size(percent float64) string { return api.Number(math.Abs(percent), 1) }
 
 // InSentence returns a mode's name for use within a sentence.
 func InSentence(name string) string {
@@ -79,15 +81,3 @@ func InSentence(name string) string {
 
 // Clock writes a time of day, in the time zone of the process.
 func Clock(t time.Time) string { return t.Local().Format("15:04") }
-
-// InMS writes seconds in whole milliseconds.
-func InMS(seconds float64) string { return grouped(math.Round(1000*seconds)) + " ms" }
-
-// grouped writes a whole number with a comma every three digits.
-func grouped(v float64) string {
-	text := strconv.FormatFloat(v, 'f', 0, 64)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}

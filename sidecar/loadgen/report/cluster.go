@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // Cluster summarizes the metrics that the serving cluster reported during a run, sampled once a second. [Started]
@@ -194,9 +193,9 @@ func (c *Cluster) describe(s *Section, turns *Routing) {
 		workers = []string{named}
 	}
 	if q := c.Queued; q != nil {
-		queue = []string{fmt.Sprintf("%s requests waited on average, at most %s", chart.Number(q.Mean), chart.Number(q.Max))}
+		queue = []string{fmt.Sprintf("%s requests waited on average, at most %s", tenths(q.Mean), tenths(q.Max))}
 		if q.Engines != nil {
-			queue = append(queue, chart.Number(*q.Engines)+" on average at the engines")
+			queue = append(queue, tenths(*q.Engines)+" on average at the engines")
 		}
 	}
 	s.add("Cluster", strings.Join(facts, ", "))
@@ -207,7 +206,7 @@ func (c *Cluster) describe(s *Section, turns *Routing) {
 	s.add("Queue", strings.Join(queue, ", "))
 	switch {
 	case c.AchievedShare != nil:
-		s.add(achieved, share100(*c.AchievedShare))
+		s.add(achieved, api.Percent(*c.AchievedShare))
 	case c.AchievedUnknown != "":
 		s.add(achieved, "not known: "+api.Printable(c.AchievedUnknown))
 	}
@@ -220,10 +219,10 @@ func (c *Cluster) describe(s *Section, turns *Routing) {
 // speculation describes acceptance rate and tokens per step. It is empty if no tokens were drafted.
 func (c *Cluster) speculation() (parts []string) {
 	if c.AcceptanceRate != nil {
-		parts = append(parts, share100(*c.AcceptanceRate)+" of the drafted tokens accepted")
+		parts = append(parts, api.Percent(*c.AcceptanceRate)+" of the drafted tokens accepted")
 	}
 	if v := c.TokensPerStep; v != nil && (c.AcceptanceRate != nil || *v != 1) {
-		parts = append(parts, chart.Number(*v)+" tokens per step")
+		parts = append(parts, hundredths(*v)+" tokens per step")
 	}
 	return parts
 }

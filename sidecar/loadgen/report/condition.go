@@ -269,13 +269,13 @@ func (c Condition) judgeValue(r *Run, q *measure) Result {
 	if q.times != nil && v <= c.Limit {
 		times := q.times(r)
 		if slices.Contains(times.AtLeast, c.Name[strings.LastIndex(c.Name, "_")+1:]) {
-			out.valueText, out.Withheld = inMilliseconds(v), cutShort(times.Cut)
+			out.valueText, out.Withheld = api.Milliseconds(v), cutShort(times.Cut)
 			return out
 		}
 	}
 	if q.error != nil {
 		if e := q.error(r); e != nil && !api.Decidable(v, *e, c.Limit, q.bothWays) {
-			out.valueText, out.Withheld = inMilliseconds(v), withheld(*e)
+			out.valueText, out.Withheld = api.Milliseconds(v), withheld(*e)
 			return out
 		}
 	}

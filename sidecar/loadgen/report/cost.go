@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,15 +12,15 @@ import (
 )
 
 // costColumns describes the columns of the costs: the GPUs, and the costs.
-var costColumns = append([]*quantity{{baseline.QuantityOf("gpus"), "", "GPUs", "", trimmed}}, costQuantities...)
+var costColumns = append([]*quantity{{baseline.QuantityOf("gpus"), "", "GPUs", "", api.Plain}}, costQuantities...)
 
 // costQuantities describes the costs, in the order of [proof.Costs].
 var costQuantities = func() (all []*quantity) {
 	for i, value := range []func(float64) string{
-		func(v float64) string { return fmt.Sprintf("%.2f MJ", v/1e6) },
-		func(v float64) string { return fmt.Sprintf("%.0f J", v) },
-		func(v float64) string { return fmt.Sprintf("%.2f $", v) },
-		func(v float64) string { return fmt.Sprintf("%.5f $", v) },
+		func(v float64) string { return api.Number(v/1e6, 2) + " MJ" },
+		func(v float64) string { return api.Number(v, 0) + " J" },
+		func(v float64) string { return api.Number(v, 2) + " $" },
+		func(v float64) string { return api.Number(v, 5) + " $" },
 		tenths, tenths,
 	} {
 		all = append(all, &quantity{proof.Costs[i], "", api.Costs[i].Name, "", value})

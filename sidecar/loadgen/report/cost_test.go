@@ -27,7 +27,7 @@ func TestParetoOfTheRecord(t *testing.T) {
 	require.Len(t, unknown, 1)
 	assert.Contains(t, unknown[0].Title, "the number of GPUs is not known")
 	assert.Equal(t, "tokens/s of the cluster", unknown[0].Unit)
-	assert.Equal(t, "Round-robin at 60: 2147 tokens/s of the cluster at 36.1", unknown[0].Marks[0].Title)
+	assert.Equal(t, "Round-robin at 60: 2,147 tokens/s of the cluster at 36.1", unknown[0].Marks[0].Title)
 }
 
 // A table without throughput and TPOT has no costs.

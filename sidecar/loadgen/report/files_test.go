@@ -90,7 +90,7 @@ func TestJUnit(t *testing.T) {
 		assert.Equal(t, notCertain, strings.Split(ended["ttft_p50>+5%"], ":")[0])
 		delete(ended, "ttft_p50>+5%")
 		assert.Equal(t, map[string]string{
-			"turns succeed": "passed", "errors>2": "failed: errors>2: FAILED, value is 3.00", "error_rate>1%": "passed",
+			"turns succeed": "passed", "errors>2": "failed: errors>2: FAILED, value is 3", "error_rate>1%": "passed",
 			"verdict=bottleneck": "passed", "achieved_share<50%": "skipped: achieved_share<50%: not measured",
 			"kv_hit<-2%": "passed",
 		}, ended)

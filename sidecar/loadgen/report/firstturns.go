@@ -62,5 +62,5 @@ func (r *Run) cachedLines() []string {
 		by += ", or what was in the caches before"
 	}
 	return []string{fmt.Sprintf("%s in first turns, by %s; %s in later turns, by the conversation's own earlier ones",
-		share100(*c.SharedRatio), by, share100(1-*c.SharedRatio))}
+		api.Percent(*c.SharedRatio), by, api.Percent(1-*c.SharedRatio))}
 }

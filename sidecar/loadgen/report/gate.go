@@ -11,7 +11,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
-	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // Outcome is how a condition ended.
@@ -150,11 +149,14 @@ func (q *measure) changeText(value *float64, c *proof.Change) string {
 func (q *measure) text(v float64) string {
 	switch q.unit {
 	case duration:
-		return inMilliseconds(v)
+		return api.Milliseconds(v)
 	case ratio:
-		return share100(v)
+		return api.Percent(v)
 	}
-	return chart.Number(v)
+	if q.name == "requests_per_second" || q.name == "tokens_per_step" {
+		return hundredths(v)
+	}
+	return whole(v)
 }
 
 // compare compares the run with what was accepted, for relative conditions.

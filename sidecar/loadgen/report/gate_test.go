@@ -122,7 +122,7 @@ func TestRelativeOutcomes(t *testing.T) {
 		"throughput": {
 			values{ttft: .5, ttftHalf: .02, output: 900, outputHalf: 20},
 			"throughput<-3%", 0, Failed,
-			"throughput<-3%: FAILED, value is 900, −10.0 % (95 %: −12.8 to −7.2) on 1000",
+			"throughput<-3%: FAILED, value is 900, −10.0 % (95 %: −12.8 to −7.2) on 1,000",
 		},
 		"more throughput": {values{ttft: .5, output: 1100, outputHalf: 20}, "throughput<-3%", 0, Passed, "+10.0 %"},
 		"hits, in points": {

@@ -55,7 +55,7 @@ func Headline(s *api.Sweep) *api.Headline {
 		h.Detail = append(h.Detail, r.failureWords(t, a, b))
 	}
 	h.Detail = append(h.Detail,
-		fmt.Sprintf("%s %s beside %s", proof.Metric(d.Metric).Name(), lane.InMS(d.B), lane.InMS(d.A)))
+		fmt.Sprintf("%s %s beside %s", proof.Metric(d.Metric).Name(), api.Milliseconds(d.B), api.Milliseconds(d.A)))
 	if in := d.Interval; in != nil {
 		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText([2]float64{-100 * in[1], -100 * in[0]}))
 	}
@@ -79,7 +79,7 @@ func uncertain(percent float64, b, other string) *api.Headline {
 	difference := lane.DifferenceText(percent)
 	return &api.Headline{
 		Kind: api.HeadlineUncertain, Against: api.AgainstTrial, Difference: difference,
-		Text:   fmt.Sprintf("Not certain yet: first token %s so far", difference),
+		Text:   lane.SoFar(percent),
 		Detail: api.List[string]{fmt.Sprintf("%s compared with %s", b, other)}, Lines: api.List[api.HeadlineLine]{},
 	}
 }

@@ -27,14 +27,14 @@ func (c clusterColumn) of(f *api.ClusterFigures) **float64 {
 // clusterColumns lists the cluster's figures in the order of the table. The cell of inflight_spread_min shows
 // inflight_spread_max, too.
 var clusterColumns = []clusterColumn{
-	{"queue_seconds", "Queue time", "queue time", precise},
-	{"queue_largest", "Longest queue time", "longest queue time", precise},
-	{"queue_second", "Longest on a second worker", "longest on a second worker", precise},
-	{"queue_least", "Longest on the last worker", "longest on the last worker", precise},
+	{"queue_seconds", "Queue time", "queue time", api.Milliseconds},
+	{"queue_largest", "Longest queue time", "longest queue time", api.Milliseconds},
+	{"queue_second", "Longest on a second worker", "longest on a second worker", api.Milliseconds},
+	{"queue_least", "Longest on the last worker", "longest on the last worker", api.Milliseconds},
 	{"queue_skew", "Queue skew", "queue skew", times},
 	{"waiting", "Waiting requests", "waiting requests", tenths},
-	{"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", precise},
-	{"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", precise},
+	{"engine_ttft_seconds", "Engine TTFT p95", "engine TTFT p95", api.Milliseconds},
+	{"engine_ttft_largest", "Engine TTFT max", "engine TTFT max", api.Milliseconds},
 	{"inflight_largest", "Most in flight", "most in flight on a worker", whole},
 	{"inflight_spread", "In-flight spread", "in-flight spread", tenths},
 	{"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole},
@@ -65,9 +65,8 @@ var crossingEvidence = []struct {
 	{"in-flight skew", []string{"inflight_skew"}},
 }
 
-func precise(v float64) string { return fmt.Sprintf("%.2f s", v) }
-func times(v float64) string   { return fmt.Sprintf("%.2f×", v) }
-func whole(v float64) string   { return fmt.Sprintf("%.0f", v) }
+func times(v float64) string { return api.Number(v, 2) + "×" }
+func whole(v float64) string { return api.Number(v, 0) }
 
 // crossing returns the section on the levels at which another mode becomes better by TTFT p95, with the cluster's own
 // figures.
@@ -244,14 +243,14 @@ func (r *Results) cascade(p *proof.Pair, l *proof.Level) (text []string) {
 	}
 	if y.QueueSecond != nil && *y.QueueSecond > *x.QueueLargest {
 		steps = append(steps, fmt.Sprintf("queue times grew on more than one worker, to %s and %s",
-			precise(*y.QueueLargest), precise(*y.QueueSecond)))
+			api.Milliseconds(*y.QueueLargest), api.Milliseconds(*y.QueueSecond)))
 	}
 	if y.QueueLeast != nil && *y.QueueLeast <= *x.QueueLargest {
-		steps = append(steps, fmt.Sprintf("on the last worker they stayed within %s", precise(*y.QueueLeast)))
+		steps = append(steps, fmt.Sprintf("on the last worker they stayed within %s", api.Milliseconds(*y.QueueLeast)))
 	}
 	if len(steps) > 0 {
 		text = append(text, fmt.Sprintf("Under %s, queues built up at %v: %s; under %s no queue time was above %s.",
-			b.Name, l.Level, strings.Join(steps, "; "), a.Name, precise(*x.QueueLargest)))
+			b.Name, l.Level, strings.Join(steps, "; "), a.Name, api.Milliseconds(*x.QueueLargest)))
 	}
 	if x.InflightSkew != nil && y.InflightSkew != nil && *y.InflightSkew <= *x.InflightSkew {
 		text = append(text, fmt.Sprintf("These are moments: on average, requests are spread no less evenly under %s, "+

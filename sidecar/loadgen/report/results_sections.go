@@ -69,7 +69,7 @@ var setupItems = []struct {
 		if s.Deployment.GPUHour == 0 {
 			return ""
 		}
-		return trimmed(s.Deployment.GPUHour) + " $"
+		return api.Plain(s.Deployment.GPUHour) + " $"
 	}},
 	{"Tensor parallelism", func(s *proof.Side) string { return positive(s.Deployment.TensorParallel) }},
 	{"Engine", func(s *proof.Side) string { return cmp.Or(engines[s.Deployment.Engine], s.Deployment.Engine) }},
@@ -116,14 +116,14 @@ func workload(w *api.WorkloadShape) string {
 	}
 	add(w.OpeningTokens > 0, "openings of %d tokens", w.OpeningTokens)
 	if d := w.OutputTokens; d != nil {
-		add(true, "answers of %s tokens on average (coefficient of variation %s)", trimmed(d.Mean), trimmed(d.CV))
+		add(true, "answers of %s tokens on average (coefficient of variation %s)", tenths(d.Mean), hundredths(d.CV))
 	}
 	add(w.MaxTokens > 0, "at most %d tokens an answer", w.MaxTokens)
 	add(w.Corpus != "", "corpus %s", w.Corpus)
 	add(w.Followup != "", "follow-up questions: %s", w.Followup)
 	think, rps := value64(w.ThinkTime), value64(w.TargetRPS)
-	add(think > 0, "users think for %s s", trimmed(think))
-	add(rps > 0, "at most %s requests/s", trimmed(rps))
+	add(think > 0, "users think for %s s", api.Plain(think))
+	add(rps > 0, "at most %s requests/s", api.Plain(rps))
 	for _, s := range api.WorkloadSettings {
 		if v := value64(w.Number(s)); s.Key != "think_time" && s.Key != "target_rps" {
 			add(v > 0, "%s %s", strings.ToLower(s.Label), s.Text(v))
@@ -135,7 +135,7 @@ func workload(w *api.WorkloadShape) string {
 	add(w.NoRequestID, "no X-Request-Id")
 	if t := w.Timeouts; t != nil {
 		add(true, "timeouts of %s s (first token), %s s (between tokens) and %s s (turn)",
-			trimmed(t.FirstToken), trimmed(t.Stall), trimmed(t.Turn))
+			api.Plain(t.FirstToken), api.Plain(t.Stall), api.Plain(t.Turn))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -645,7 +645,7 @@ func failedCell(v *float64) string {
 	if v == nil {
 		return notRecorded
 	}
-	return fmt.Sprintf("%.2f %%", 100**v)
+	return api.Number(100**v, 2) + " %"
 }
 
 // pairTable returns the table of some quantities, a row for each level. Quantities without a value have no column.
@@ -727,7 +727,7 @@ func (r *Results) sustained() Section {
 		Title: "What the SLOs allow", Level: 3,
 		Text: []string{fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to "+
 			"%s. Sustained is the highest tested level such that it and every lower one meet both.",
-			milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT))},
+			api.Objective(r.SLO.TTFT), api.Objective(r.SLO.TPOT))},
 	}
 	level := strings.ToLower(r.levelHead())
 	s.Table = &Table{Words: []int{1}, Head: []string{sentenceCase(r.side()), "Sustained " + level}}

@@ -240,7 +240,7 @@ func (r *Results) hitCauses() Section {
 		}
 		row := []string{name}
 		for _, sum := range sums {
-			row = append(row, share100(sum/spans))
+			row = append(row, api.Percent(sum/spans))
 		}
 		s.Table.add(row...)
 	}

@@ -174,7 +174,7 @@ func TestReportsOfUnusualResults(t *testing.T) {
 		}},
 		"one mode": {OfSweep(partly(1)), []string{
 			"Only KV-aware was measured, so there is nothing to compare it with.", "## The cluster's own metrics\n",
-			"| KV-aware | 60 | 223 ms (219 to 227) | 446 ms (437 to 455) | 30 ms (29 to 31) |",
+			"| KV-aware | 60 | 223 ms (219 to 227) | 446 ms (437 to 455) | 30.0 ms (29.4 to 30.6) |",
 		}},
 		"three modes": {OfSweep(threeModes()), []string{
 			"Each mode is compared with each other one. An advantage is by how much the latter's times are lower",
@@ -201,9 +201,9 @@ func TestReportsOfUnusualResults(t *testing.T) {
 		"a cascade of queues": {recorded(t, h200, proof.Question{SLO: slo}), []string{
 			"KV-aware is better than Round-robin at 120 and worse at 170: they cross between the two.",
 			"The cluster's own metrics there are not recorded; at 170, under KV-aware against Round-robin: longest queue time " +
-				"1.48 s against 0.04 s;", "in-flight spread 28 to 32 against 12 to 14;",
+				"1,480 ms against 40.0 ms;", "in-flight spread 28 to 32 against 12 to 14;",
 			"Under KV-aware, queues built up at 170: the busiest worker had up to 71 requests in flight, more than its batch " +
-				"of 64; queue times grew on more than one worker, to 1.48 s and 1.36 s; under Round-robin no queue time was",
+				"of 64; queue times grew on more than one worker, to 1,480 ms and 1,360 ms; under Round-robin no queue time was",
 			"spread no less evenly under KV-aware, with an in-flight skew of 1.02× against 1.11×.",
 			"Throughput is better under KV-aware even there, by +14.0 %.",
 			"(above that, these still meet them: 130); KV-aware", "(above that, these still meet them: 130) |",
@@ -247,7 +247,7 @@ func TestReportsOfTheRecord(t *testing.T) {
 	// Under KV-aware throughput grows by 9.6 % and more at each of these levels.
 	assert.NotContains(t, before, "3.87 requests/s")
 	assert.Equal(t, 5, selfContained(t, html)["svg"])
-	assert.Contains(t, html, "<td>732 ms</td><td>3143 ms</td><td>−329.6 %, &#43;2411 ms</td>")
+	assert.Contains(t, html, "<td>732 ms</td><td>3,143 ms</td><td>4.3 times as long, &#43;2,411 ms</td>")
 	// The document rounds these to 96.0 and 83.8; its own table says this.
 	assert.Contains(t, markdownOf(t, recorded(t, "h100x8-tp2-llama70b-fp8", proof.Question{SLO: slo})),
 		"On average 95.9 % under KV-aware (93.4 % to 97.8 %) and 83.9 % under Round-robin (81.8 % to 85.2 %).")

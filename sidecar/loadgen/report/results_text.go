@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -41,12 +40,12 @@ type quantity struct {
 
 // quantities lists every quantity in the order of the tables.
 var quantities = slices.Concat(latencies[:2], []*quantity{
-	{proof.QuantityHitRate, "KV cache hit rate", "KV cache hit rate", "hit rate", share100},
-	{proof.QuantityAchieved, achieved, achieved, "share", share100},
-	{proof.QuantityThroughput, "Throughput and requests", "Throughput", "tokens/s", tenths},
+	{proof.QuantityHitRate, "KV cache hit rate", "KV cache hit rate", "hit rate", api.Percent},
+	{proof.QuantityAchieved, achieved, achieved, "share", api.Percent},
+	{proof.QuantityThroughput, "Throughput and requests", "Throughput", "tokens/s", whole},
 	{proof.QuantityRequests, "Throughput and requests", "Requests", "requests/s", hundredths},
 }, latencies[2:], []*quantity{
-	{proof.QuantityAcceptance, speculation, "Acceptance rate", "acceptance rate", share100},
+	{proof.QuantityAcceptance, speculation, "Acceptance rate", "acceptance rate", api.Percent},
 	{proof.QuantityPerStep, speculation, "Tokens per step", "tokens per step", hundredths},
 	{proof.QuantityGPUMemory, speculation, "Memory of a GPU", "memory of a GPU", gigabytes},
 })
@@ -55,11 +54,8 @@ var quantities = slices.Concat(latencies[:2], []*quantity{
 var latencies = func() (all []*quantity) {
 	for _, q := range baseline.Latencies {
 		key, percentile, _ := strings.Cut(q.Path, ".")
-		name, value := sentenceCase(api.FigureOf(key).Short()), milliseconds
-		if key == "latency" {
-			value = seconds
-		}
-		all = append(all, &quantity{q, name, name + " " + percentile, percentile, value})
+		name := sentenceCase(api.FigureOf(key).Short())
+		all = append(all, &quantity{q, name, name + " " + percentile, percentile, api.Milliseconds})
 	}
 	return all
 }()
@@ -97,12 +93,9 @@ func (r *Results) drafts() bool {
 	})
 }
 
-func milliseconds(v float64) string { return fmt.Sprintf("%.0f ms", 1000*v) }
-func seconds(v float64) string      { return fmt.Sprintf("%.1f s", v) }
-func share100(v float64) string     { return fmt.Sprintf("%.1f %%", 100*v) }
-func tenths(v float64) string       { return fmt.Sprintf("%.1f", v) }
-func hundredths(v float64) string   { return fmt.Sprintf("%.2f", v) }
-func gigabytes(v float64) string    { return fmt.Sprintf("%.1f GiB", v/(1<<30)) }
+func tenths(v float64) string     { return api.Number(v, 1) }
+func hundredths(v float64) string { return api.Number(v, 2) }
+func gigabytes(v float64) string  { return api.Number(v/(1<<30), 1) + " GiB" }
 
 // inPoints reports whether differences of the quantity are in percentage points.
 func (q *quantity) inPoints() bool {
@@ -114,11 +107,7 @@ func (q *quantity) advantage(v float64) string { return signed(v, q.inPoints()) 
 
 // signed formats a difference with its sign, in per cent or percentage points. v is a fraction.
 func signed(v float64, points bool) string {
-	text := fmt.Sprintf("%+.1f", 100*v)
-	if strings.Trim(text, "+-0.") == "" {
-		text = "0.0"
-	}
-	return strings.Replace(text, "-", "−", 1) + unitOf(points)
+	return api.Signed(100*v, 1) + unitOf(points)
 }
 
 func numbers(all []api.Level) string {
@@ -177,8 +166,14 @@ func (q *quantity) advantageCell(f *proof.Figure) string {
 		return notRecorded
 	}
 	text := q.advantage(*f.Advantage)
+	isLong := q.Kind == baseline.Time && *f.Advantage < -1
+	if isLong {
+		text = timesAsLong(-*f.Advantage)
+	}
 	why := undecided[f.Outcome]
-	if why == "" && f.Interval != nil && !f.Estimated {
+	if why == "" && f.Interval != nil && !f.Estimated && isLong {
+		text = fmt.Sprintf("%s (%s to %s)", text, tenths(1-f.Interval[1]), tenths(1-f.Interval[0]))
+	} else if why == "" && f.Interval != nil && !f.Estimated {
 		text = fmt.Sprintf("%s (%s to %s)", text, withoutUnit(q.advantage(f.Interval[0])),
 			withoutUnit(q.advantage(f.Interval[1])))
 	}
@@ -192,15 +187,15 @@ func (q *quantity) advantageCell(f *proof.Figure) string {
 }
 
 func signedMilliseconds(seconds float64) string {
-	ms := math.Round(1000 * seconds)
-	switch {
-	case ms < 0:
-		return fmt.Sprintf("−%.0f ms", -ms)
-	case ms > 0:
-		return fmt.Sprintf("+%.0f ms", ms)
+	text := api.Milliseconds(seconds)
+	if seconds > 0 && !api.IsZero(text) {
+		return "+" + text
 	}
-	return "0 ms"
+	return text
 }
+
+// timesAsLong words that a time is longer by more than 100 %. v is a fraction.
+func timesAsLong(v float64) string { return api.Number(1+v, 1) + " times as long" }
 
 // withoutUnit returns the text up to its first blank.
 func withoutUnit(text string) string {

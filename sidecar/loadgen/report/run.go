@@ -408,7 +408,7 @@ func cutShort(n int) string { return plural(n, "turn") + " cut at the end may ha
 
 // withheld returns the reason for a withheld outcome as a clause. e is the own error in seconds.
 func withheld(e float64) string {
-	return "up to " + inMilliseconds(e) + " may be the load generator's own error"
+	return "up to " + api.Milliseconds(e) + " may be the load generator's own error"
 }
 
 // slo returns the outcome of all objectives: met, missed or "". It is "" if TTFT was not measured, TPOT is not known,

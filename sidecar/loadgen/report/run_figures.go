@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
@@ -16,14 +17,14 @@ func (r *Run) figures() []Figure {
 	}
 	errors := Figure{Name: "Errors", Note: "nothing was measured: no turn completed or failed"}
 	if r.ErrorRatio != nil {
-		errors.Value, errors.Note = share100(*r.ErrorRatio), plural(r.Turns.Failed, "failed turn")
+		errors.Value, errors.Note = api.Percent(*r.ErrorRatio), plural(r.Turns.Failed, "failed turn")
 	}
 	if r.Turns.Failed > 0 {
 		errors.Class = "bad"
 	}
 	for _, rate := range []Figure{
-		r.OutputTokensPerSecond.figure("Output tokens/s", chart.Number),
-		r.RequestsPerSecond.figure("Requests/s", chart.Number),
+		r.OutputTokensPerSecond.figure("Output tokens/s", whole),
+		r.RequestsPerSecond.figure("Requests/s", hundredths),
 	} {
 		if rate.Value == "0" && r.Turns.OK > 0 {
 			rate.Note = "each completed turn ended later"
@@ -57,7 +58,7 @@ func (r *Run) outcomes() []Figure {
 		notes = append(notes, "not measured")
 	}
 	if r.GoodputRatio != nil {
-		notes = append(notes, share100(*r.GoodputRatio)+" of the finished turns met every SLO")
+		notes = append(notes, api.Percent(*r.GoodputRatio)+" of the finished turns met every SLO")
 	}
 	slo.Note = strings.Join(notes, "; ")
 	if len(r.Conditions) == 0 {
@@ -81,7 +82,7 @@ func (r *Run) objectiveFigure(o *Objective) Figure {
 	f := Figure{Name: strings.ToUpper(o.Metric) + " p95", Note: "not measured"}
 	if o.P95 == nil {
 		if o.Failed != nil {
-			f.Note, f.Class = "SLO "+inMilliseconds(o.Threshold)+" missed: "+share100(*o.Failed)+" of the turns failed", "bad"
+			f.Note, f.Class = "SLO "+api.Objective(o.Threshold)+" missed: "+api.Percent(*o.Failed)+" of the turns failed", "bad"
 			return f
 		}
 		if o.Metric == "tpot" && r.Metrics.TPOT.Unknown > 0 {
@@ -89,10 +90,10 @@ func (r *Run) objectiveFigure(o *Objective) Figure {
 		}
 		return f
 	}
-	f.Value, f.Note = inMilliseconds(*o.P95), "SLO "+inMilliseconds(o.Threshold)
+	f.Value, f.Note = api.Milliseconds(*o.P95), "SLO "+api.Objective(o.Threshold)
 	switch {
 	case o.Failed != nil:
-		f.Note, f.Class = f.Note+" missed: "+share100(*o.Failed)+" of the turns failed, the value is of the others", "bad"
+		f.Note, f.Class = f.Note+" missed: "+api.Percent(*o.Failed)+" of the turns failed, the value is of the others", "bad"
 		return f
 	case o.Withheld != "":
 		f.Note += " undecided: " + o.Withheld
@@ -103,8 +104,8 @@ func (r *Run) objectiveFigure(o *Objective) Figure {
 		f.Note, f.Class = f.Note+" missed", "bad"
 	}
 	if in := o.Interval; in != nil && in[0] <= o.Threshold && in[1] > o.Threshold {
-		f.Note += fmt.Sprintf(", but its 95 %% interval, %s to %s, includes the threshold", inMilliseconds(in[0]),
-			inMilliseconds(in[1]))
+		f.Note += fmt.Sprintf(", but its 95 %% interval, %s to %s, includes the threshold", api.Milliseconds(in[0]),
+			api.Milliseconds(in[1]))
 	}
 	return f
 }
@@ -112,7 +113,7 @@ func (r *Run) objectiveFigure(o *Objective) Figure {
 // hits returns the hit rate with its source: the usage of the answers, or else the counters nearest to the caches. The
 // JSON has all of them.
 func (r *Run) hits() Figure {
-	f := r.KVHitRatio.figure("KV cache hit", share100)
+	f := r.KVHitRatio.figure("KV cache hit", api.Percent)
 	if f.Value != "" {
 		f.Note += "; from " + cachedSources["usage"]
 		return f
@@ -120,7 +121,7 @@ func (r *Run) hits() Figure {
 	for _, source := range []string{"engine", "frontend"} {
 		for _, h := range r.Cluster.Hits {
 			if h.Source == source {
-				return Figure{Name: f.Name, Value: share100(h.Ratio), Note: "from " + cachedSources[source]}
+				return Figure{Name: f.Name, Value: api.Percent(h.Ratio), Note: "from " + cachedSources[source]}
 			}
 		}
 	}

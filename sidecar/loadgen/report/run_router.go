@@ -149,7 +149,7 @@ func (r *Run) routerLines() (lines []string) {
 		eachWorker(g.Workers), g.Skew))
 	if g.Later > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d later turns (%s) went to the worker of the turn before",
-			g.SameWorker, g.Later, share100(float64(g.SameWorker)/float64(g.Later))))
+			g.SameWorker, g.Later, api.Percent(float64(g.SameWorker)/float64(g.Later))))
 	}
 	return lines
 }

@@ -94,14 +94,14 @@ func TestSummary(t *testing.T) {
 	for _, want := range []string{
 		"Run of 2m0s against http://gpu.example:8000 (llama)\n", "20 conversations · kv · ended by --duration\n",
 		"600 completed, 3 failed, 0 cut at the end", "Errors           0.5 % (3 failed turns)",
-		"2396000 input (p95 of a turn 4000), 1797000 cached, 59950 output",
-		"turn 1: TTFT p50 400 ms, p95 669 ms; 4000 input tokens (p95 4000), 100 output; latency p50 2000 ms; n 599\n",
-		"turn 6+: TTFT p50 100 ms, p95 100 ms; – input tokens (p95 –), 50 output; latency p50 2000 ms; n 1\n",
+		"2,396,000 input (p95 of a turn 4,000), 1,797,000 cached, 59,950 output",
+		"turn 1: TTFT p50 400 ms, p95 669 ms; 4,000 input tokens (p95 4,000), 100 output; latency p50 2,000 ms; n 599\n",
+		"turn 6+: TTFT p50 100 ms, p95 100 ms; – input tokens (p95 –), 50 output; latency p50 2,000 ms; n 1\n",
 		"http_5xx: 2, first: 503 \\u001b[31mbusy\n",
 		"Result           failed (by --fail-if)\n",
 		"SLO              missed (83.1 % of the finished turns met every SLO)\n",
-		"TTFT p95         669 ms (SLO 600 ms missed)\n", "TPOT p95         30.0 ms (SLO 60.0 ms met)\n",
-		"ttft_p95>600ms: FAILED, value is 669 ms", "error_rate>1%: passed, value is 0.5 %", "errors>2: FAILED, value is 3.00",
+		"TTFT p95         669 ms (SLO 600 ms missed)\n", "TPOT p95         30.0 ms (SLO 60 ms met)\n",
+		"ttft_p95>600ms: FAILED, value is 669 ms", "error_rate>1%: passed, value is 0.5 %", "errors>2: FAILED, value is 3",
 		"kv_hit<70%: passed, value is 75.0 %", "verdict=bottleneck: passed, value is unknown",
 		"slo=missed: FAILED, value is missed", "not compared: the load had stopped before the summary",
 		"/data/kvbooth.db, lane main, step 7",
@@ -123,9 +123,9 @@ func addUp(series []Point) (n float64) {
 // The figures of the SLO say what was missed and what was met.
 func TestFiguresOfTheSLO(t *testing.T) {
 	for slo, want := range map[api.SLO][]string{
-		{TTFT: .7, TPOT: .02}: {"SLO              missed (", "669 ms (SLO 700 ms met)", "30.0 ms (SLO 20.0 ms missed)"},
-		{TTFT: .2, TPOT: .02}: {"SLO              missed (0.0 %", "669 ms (SLO 200 ms missed)", "(SLO 20.0 ms missed)"},
-		{TTFT: 2, TPOT: .05}:  {"SLO              met (", "669 ms (SLO 2000 ms met)", "30.0 ms (SLO 50.0 ms met)"},
+		{TTFT: .7, TPOT: .02}: {"SLO              missed (", "669 ms (SLO 700 ms met)", "30.0 ms (SLO 20 ms missed)"},
+		{TTFT: .2, TPOT: .02}: {"SLO              missed (0.0 %", "669 ms (SLO 200 ms missed)", "(SLO 20 ms missed)"},
+		{TTFT: 2, TPOT: .05}:  {"SLO              met (", "669 ms (SLO 2,000 ms met)", "30.0 ms (SLO 50 ms met)"},
 	} {
 		got := text(t, reported(t, some(), func(run *Ended) { run.SLO = slo }))
 		for _, line := range want {
@@ -138,7 +138,7 @@ func TestFiguresOfTheSLO(t *testing.T) {
 	}
 	all := text(t, reported(t, failing, func(run *Ended) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
 	assert.Contains(t, all, "SLO              missed (")
-	assert.Contains(t, all, "669 ms (SLO 2000 ms missed: 9.5 % of the turns failed, the value is of the others)")
+	assert.Contains(t, all, "669 ms (SLO 2,000 ms missed: 9.5 % of the turns failed, the value is of the others)")
 	short := some()
 	for _, one := range short {
 		one.TPOT = nil
@@ -157,9 +157,9 @@ func TestUnknownFigures(t *testing.T) {
 	}
 	got := text(t, reported(t, turns, func(run *Ended) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
 	for _, want := range []string{
-		"First answer  2500", "Tokens          input not reported, cached not reported, ",
+		"First answer  2,500", "Tokens          input not reported, cached not reported, ",
 		"output (estimated from the chunks of ", "TPOT and ITL of ", ": the number of tokens is unclear", "input tokens of ",
-		"cached tokens of ", "SLO              not judged; 0.0 % of the", "669 ms (SLO 2000 ms met)",
+		"cached tokens of ", "SLO              not judged; 0.0 % of the", "669 ms (SLO 2,000 ms met)",
 		"TPOT p95         not judged\n",
 	} {
 		assert.Contains(t, got, want)
@@ -239,7 +239,7 @@ func TestClusterOfARun(t *testing.T) {
 	out := text(t, r)
 	for _, want := range []string{
 		"vllm, metrics: direct\n", "2, 1 from 14:03:10, not read from 14:03:11, 1 from 14:03:12, 300 from 14:03:13\n",
-		"2.40 requests waited on average, at most 8.00\n",
+		"2.4 requests waited on average, at most 8.0\n",
 		"KV cache hit     75.0 % (95 %: 75.0 % to 75.0 %; from the answers' usage)\n",
 		"60.0 % of the drafted tokens accepted, 2.50 tokens per step\n", "128.0 GiB of a GPU\n",
 		"acceptance_rate<55%: passed, value is 60.0 %", "acceptance_rate<70%: FAILED, value is 60.0 %",
@@ -324,7 +324,7 @@ func TestSummaryOfTheBaseline(t *testing.T) {
 				Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}},
 			},
 			"vs. round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output " +
-				"tokens/s 0.0 % better, not certain, requests/s outside the recorded range",
+				"tokens/s 0.0 %, not certain, requests/s outside the recorded range",
 		},
 		"the differences": {
 			api.Comparison{
@@ -523,5 +523,5 @@ func TestLatenciesFitATerminal(t *testing.T) {
 	for line := range strings.Lines(b.String()) {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 121, line)
 	}
-	assert.Contains(t, b.String(), "≥ 98765")
+	assert.Contains(t, b.String(), "≥98,765")
 }

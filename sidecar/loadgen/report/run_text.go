@@ -3,13 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // Formats implements [Readable].
@@ -123,7 +122,7 @@ func (r *Run) latencies() *Table {
 		} {
 			cells = append(cells, atLeast(q, figure.name)+ms(figure.value))
 		}
-		t.add(append(cells, msInterval(q.P50Interval), msInterval(q.P95Interval), strconv.Itoa(q.N))...)
+		t.add(append(cells, msInterval(q.P50Interval), msInterval(q.P95Interval), api.Count(q.N))...)
 	}
 	for _, f := range api.Times {
 		add(sentenceCase(f.Short()), f.Quantiles(&r.Metrics))
@@ -137,7 +136,7 @@ func (r *Run) latencies() *Table {
 // atLeast marks a figure that depends on turns that were cut.
 func atLeast(q *api.Quantiles, figure string) string {
 	if slices.Contains(q.AtLeast, figure) {
-		return "≥ "
+		return "≥"
 	}
 	return ""
 }
@@ -158,11 +157,11 @@ func (r *Run) arrivalLines() (lines []string) {
 	}
 	if l := r.Late; l != nil {
 		lines = append(lines, fmt.Sprintf("turns were sent %s after their intended moment (p50; p99 %s), %s of them more "+
-			"than 50 ms; TTFT and latency contain it", inMilliseconds(l.P50), inMilliseconds(l.P99), share100(l.Above)))
+			"than 50 ms; TTFT and latency contain it", api.Milliseconds(l.P50), api.Milliseconds(l.P99), api.Percent(l.Above)))
 	}
 	if r.Dropped > 0 {
-		lines = append(lines, fmt.Sprintf("%d arrivals and further turns were dropped, since max_inflight turns were in "+
-			"flight: the target cannot keep up with this rate", r.Dropped))
+		lines = append(lines, fmt.Sprintf("%s arrivals and further turns were dropped, since max_inflight turns were in "+
+			"flight: the target cannot keep up with this rate", api.Count(r.Dropped)))
 	}
 	return lines
 }
@@ -178,17 +177,17 @@ func (r *Run) fidelityLines() (lines []string) {
 	}
 	if b := f.Behind; b != nil {
 		lines = append(lines, fmt.Sprintf("turns with a planned time were sent %s after it (p50; p99 %s), including the "+
-			"wait for the turn before", inMilliseconds(b.P50), inMilliseconds(b.P99)))
+			"wait for the turn before", api.Milliseconds(b.P50), api.Milliseconds(b.P99)))
 	}
 	if f.Input != nil {
-		lines = append(lines, share100(*f.Input)+" of the planned input tokens")
+		lines = append(lines, api.Percent(*f.Input)+" of the planned input tokens")
 	}
 	if f.Output != nil {
-		lines = append(lines, share100(*f.Output)+" of the planned output tokens")
+		lines = append(lines, api.Percent(*f.Output)+" of the planned output tokens")
 	}
 	if f.TheoreticalHitRatio != nil {
 		lines = append(lines, fmt.Sprintf("one unlimited cache for all requests would have a hit rate of %s",
-			share100(*f.TheoreticalHitRatio)))
+			api.Percent(*f.TheoreticalHitRatio)))
 	}
 	return lines
 }
@@ -196,10 +195,12 @@ func (r *Run) fidelityLines() (lines []string) {
 // details returns the list below the latencies.
 func (r *Run) details() (s Section) {
 	n := r.Turns
-	s.add("Turns", fmt.Sprintf("%d completed, %d failed, %d cut at the end", n.OK, n.Failed, n.Cancelled))
+	s.add("Turns", fmt.Sprintf("%s completed, %s failed, %s cut at the end", api.Count(n.OK), api.Count(n.Failed),
+		api.Count(n.Cancelled)))
 	s.add("Cut", r.cutLine()...)
 	if l := r.Limited; l != nil {
-		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
+		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text,
+			api.Percent(l.Share), l.By))
 	}
 	s.add("Arrivals", r.arrivalLines()...)
 	s.add("Traffic", r.fidelityLines()...)
@@ -234,13 +235,13 @@ func (r *Run) turnLines() (lines []string) {
 		if v == nil {
 			return "–"
 		}
-		return fmt.Sprintf("%.0f", *v)
+		return api.Number(*v, 0)
 	}
 	for _, t := range r.TTFTByTurn {
 		lines = append(lines, fmt.Sprintf("turn %s: TTFT p50 %s ms, p95 %s ms; %s input tokens (p95 %s), %s output; "+
-			"latency p50 %s ms; n %d",
+			"latency p50 %s ms; n %s",
 			t.Turn, ms(t.P50), ms(t.P95), tokens(t.InputMean), tokens(t.InputP95), tokens(t.OutputMean), ms(t.LatencyP50),
-			t.N))
+			api.Count(t.N)))
 		if t.Cut > 0 {
 			lines[len(lines)-1] += fmt.Sprintf(", of which %d cut: TTFT is at least that", t.Cut)
 		}
@@ -255,15 +256,15 @@ func (r *Run) turnLines() (lines []string) {
 // that only some reported is the sum of those, and unknownLines counts the others.
 func (r *Run) tokenLine() string {
 	n := r.Tokens
-	parts := []string{"input not reported", "cached not reported", fmt.Sprintf("%d output", n.Output)}
+	parts := []string{"input not reported", "cached not reported", api.Count(n.Output) + " output"}
 	if n.InputUnknown < r.Turns.OK {
-		parts[0] = fmt.Sprintf("%d input", n.Input)
+		parts[0] = api.Count(n.Input) + " input"
 		if n.InputP95 != nil {
-			parts[0] += fmt.Sprintf(" (p95 of a turn %.0f)", *n.InputP95)
+			parts[0] += " (p95 of a turn " + api.Number(*n.InputP95, 0) + ")"
 		}
 	}
 	if n.CachedUnknown < r.Turns.OK {
-		parts[1] = fmt.Sprintf("%d cached", n.Cached)
+		parts[1] = api.Count(n.Cached) + " cached"
 	}
 	if n.Estimated > 0 {
 		parts[2] += " (estimated from the chunks of " + plural(n.Estimated, "turn") + ")"
@@ -283,7 +284,7 @@ func (r *Run) unknownLines() (lines []string) {
 		{"cached tokens of %s: not reported or unclear", r.Tokens.CachedUnknown},
 	} {
 		if m.n > 0 {
-			lines = append(lines, fmt.Sprintf(m.what, fmt.Sprintf("%d of %s", m.n, plural(r.Turns.OK, "turn"))))
+			lines = append(lines, fmt.Sprintf(m.what, api.Count(m.n)+" of "+plural(r.Turns.OK, "turn")))
 		}
 	}
 	return lines
@@ -349,8 +350,8 @@ func (r *Run) baselineLines() []string {
 		return []string{fmt.Sprintf("%s: not compared, still settling: needs another %.0f s of counted turns", c.Title,
 			c.SettlingFor)}
 	}
-	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title,
-		c.Level.InWords(), c.Seconds, c.N)}
+	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %s:", c.Title,
+		c.Level.InWords(), c.Seconds, plural(c.N, "counted turn"))}
 	for _, column := range c.Columns {
 		lines = append(lines, fmt.Sprintf("vs. %s: %s", columnMode(column), strings.Join(columnOutcomes(column), ", ")))
 	}
@@ -402,10 +403,14 @@ func columnOutcomes(c api.Column) (all []string) {
 }
 
 func improved(percent float64) string {
-	if percent < 0 {
-		return fmt.Sprintf("%.1f %% worse", -percent)
+	text := api.Number(math.Abs(percent), 1) + " %"
+	switch {
+	case api.IsZero(text):
+		return text
+	case percent < 0:
+		return text + " worse"
 	}
-	return fmt.Sprintf("%.1f %% better", percent)
+	return text + " better"
 }
 
 func (r *Run) conditionLines() (lines []string) {
@@ -434,22 +439,18 @@ func (d Data) steps() string {
 	return fmt.Sprintf("steps %d to %d", d.FirstStep, d.LastStep)
 }
 
-func inMilliseconds(s float64) string { return inMS(s) + " ms" }
-
-func inMS(s float64) string { return chart.Number(1000 * s) }
-
 func ms(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return inMS(*v)
+	return api.InMS(*v)
 }
 
 func msInterval(v *[2]float64) string {
 	if v == nil {
 		return "–"
 	}
-	return inMS(v[0]) + " to " + inMS(v[1])
+	return api.InMS(v[0]) + " to " + api.InMS(v[1])
 }
 
 // elapsed formats a duration to the second, and below a minute to the tenth of a second.
@@ -484,9 +485,9 @@ func pairLine(m api.PairedMetric) string {
 		"ttft": "mean TTFT", "ttft_p95": "TTFT p95", "tpot": "mean TPOT", "latency": "mean latency",
 		"kv_hit_ratio": "KV cache hit",
 	}[m.Metric]
-	number := inMilliseconds
+	number := api.Milliseconds
 	if m.Metric == "kv_hit_ratio" {
-		number = share100
+		number = api.Percent
 	}
 	if m.A == nil || m.B == nil {
 		return name + " not reported"

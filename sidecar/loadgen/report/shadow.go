@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/report/chart"
 	"kvbooth/sidecar/loadgen/shadow"
 	"kvbooth/sidecar/trace"
@@ -232,7 +233,7 @@ func (r *Shadow) doubts() (doubts []string) {
 	if a := r.Account; a != nil {
 		doubts = append(doubts, fmt.Sprintf("Cache model: with the real choices the modeled hit rate is %s; the workers "+
 			"reported %s (%d requests, error %.1f points).",
-			share100(a.ModeledRatio), share100(a.MeasuredRatio), a.Requests, 100*a.Error))
+			api.Percent(a.ModeledRatio), api.Percent(a.MeasuredRatio), a.Requests, 100*a.Error))
 		if a.Error > MaxCacheError {
 			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the figures of the other "+
 				"policies. Check the cache capacity and --answers.", 100*MaxCacheError))
@@ -241,12 +242,12 @@ func (r *Shadow) doubts() (doubts []string) {
 	if c := r.Choices; c != nil {
 		doubts = append(doubts, fmt.Sprintf("Choice model: in %s of the %d turns with a clear margin, the router chose the "+
 			"worker that the kv formula predicts (%s of turns are clear; %d of all %d agree, %d are ties).",
-			share100(c.Agreement), c.Clear, share100(c.Coverage), c.Agreed, c.Turns, c.Tied))
+			api.Percent(c.Agreement), c.Clear, api.Percent(c.Coverage), c.Agreed, c.Turns, c.Tied))
 	}
 	for _, p := range r.Policies {
 		if crowded := float64(p.Crowded) / float64(max(p.Requests, 1)); crowded > .01 {
 			doubts = append(doubts, fmt.Sprintf("%s: for %s of the requests the cache had no room besides those in progress. "+
-				"A real engine would have queued them.", p.Policy, share100(crowded)))
+				"A real engine would have queued them.", p.Policy, api.Percent(crowded)))
 		}
 	}
 	return doubts
@@ -269,7 +270,7 @@ func (r *Shadow) findings() []Section {
 		if p.Spread != nil {
 			spread = tenths(*p.Spread)
 		}
-		t.add(p.Policy, share100(p.HitRatio), strconv.FormatInt(p.PrefillTokens, 10), spread)
+		t.add(p.Policy, api.Percent(p.HitRatio), strconv.FormatInt(p.PrefillTokens, 10), spread)
 	}
 	return filled([]Section{{Items: unnamed(r.facts())}, {Table: t}, {Items: unnamed(r.doubts())}})
 }
@@ -290,7 +291,7 @@ func (r *Shadow) Curves() (all []Section) {
 		for _, p := range c.points {
 			row := []string{strconv.Itoa(c.at(p))}
 			for i, name := range names {
-				row = append(row, share100(p.Hit[name]))
+				row = append(row, api.Percent(p.Hit[name]))
 				series[i].Name = name
 				series[i].Points = append(series[i].Points, chart.Point{Level: float64(c.at(p)), Value: 100 * p.Hit[name]})
 			}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
 )
 
@@ -205,8 +205,6 @@ func (r *Results) isB(s *api.SweepSpan) bool {
 }
 
 // trimmed formats a number with at most four significant digits and without trailing zeros.
-func trimmed(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-
 // capacityWords describes the sustained concurrency of each mode, the largest first.
 func (r *Results) capacityWords() []string {
 	c := r.Sweep.Capacity
@@ -365,7 +363,7 @@ func (r *Results) sideWords() (all []string) {
 	}
 	if len(clauses) > 0 {
 		all = append(all, fmt.Sprintf("Within the SLOs (TTFT p95 up to %s, TPOT p95 up to %s), %s.",
-			milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT), strings.Join(clauses, "; ")))
+			api.Objective(r.SLO.TTFT), api.Objective(r.SLO.TPOT), strings.Join(clauses, "; ")))
 	}
 	for i := range r.Pairs {
 		p := &r.Pairs[i]
@@ -415,7 +413,7 @@ func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 		levels []api.Level
 	}{{"better", s.Better}, {"worse", s.Worse}} {
 		if len(of.levels) > 0 {
-			parts = append(parts, fmt.Sprintf("%s at %s (by %s)", of.word, numbers(of.levels),
+			parts = append(parts, fmt.Sprintf("%s at %s (%s)", of.word, numbers(of.levels),
 				advantageRange(p, q, of.levels)))
 		}
 	}
@@ -431,11 +429,19 @@ func advantageRange(p *proof.Pair, q proof.Quantity, levels []api.Level) string 
 			low, high = min(low, v), max(high, v)
 		}
 	}
-	unit := unitOf(describe(q).inPoints())
-	if len(levels) == 1 {
-		return fmt.Sprintf("%.1f%s", 100*low, unit)
+	of := describe(q)
+	unit, isLong := unitOf(of.inPoints()), of.Kind == baseline.Time && high > 1
+	switch {
+	case isLong && len(levels) == 1:
+		return timesAsLong(high)
+	case isLong && low > 1:
+		return tenths(1+low) + " to " + timesAsLong(high)
+	case isLong:
+		return "by " + tenths(100*low) + unit + " to " + timesAsLong(high)
+	case len(levels) == 1:
+		return "by " + tenths(100*low) + unit
 	}
-	return fmt.Sprintf("%.1f to %.1f%s", 100*low, 100*high, unit)
+	return "by " + tenths(100*low) + " to " + tenths(100*high) + unit
 }
 
 // durationText formats a duration in seconds, minutes or hours.
@@ -453,7 +459,7 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return api.Count(n) + " " + what + "s"
 }
 
 // join formats a list as "a, b and c".

@@ -427,7 +427,8 @@ func TestHeadlineOfTradeOff(t *testing.T) {
 		A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{Failed: 30, Ended: 900}, More: "b",
 	}
 	h := Headline(&s)
-	assert.Equal(t, "A trade-off of KV-aware against round-robin: first token 19 % sooner, but KV-aware fails more turns",
+	assert.Equal(t, "A trade-off of KV-aware against round-robin: first token 19.4 % sooner, "+
+		"but KV-aware fails more turns",
 		h.Text)
 	assert.Contains(t, h.Text, h.Difference)
 	assert.False(t, h.Certain, "neither arm is better")
@@ -439,14 +440,14 @@ func TestHeadlineOfTradeOff(t *testing.T) {
 		Outcome: string(proof.Unlike),
 	}}
 	h = Headline(&s)
-	assert.Contains(t, h.Text, "first token 19 % sooner, but their answers differ")
+	assert.Contains(t, h.Text, "first token 19.4 % sooner, but their answers differ")
 	other := s
 	other.Trial = &api.TrialState{}
 	*other.Trial = *s.Trial
 	other.Trial.Guards = nil
 	other.Trial.Worse = []api.TrialDifference{difference(proof.Throughput, -.16, -.19, -.13, proof.Running)}
 	assert.Contains(t, Headline(&other).Text,
-		"first token 19 % sooner, but throughput is 16.0 % lower (13.0 to 19.0 %) under KV-aware")
+		"first token 19.4 % sooner, but throughput is 16.0 % lower (13.0 to 19.0 %) under KV-aware")
 	assert.Equal(t, "answers under KV-aware are 38.1 % shorter (35.0 to 41.2 %) than under Round-robin", h.Detail[0])
 }
 

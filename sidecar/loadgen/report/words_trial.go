@@ -321,7 +321,7 @@ func failsMoreWords(t *api.TrialState, a, b string) string {
 }
 
 func failedShare(f api.TrialFailed) string {
-	return trimmed(math.Round(10000*float64(f.Failed)/float64(max(1, f.Ended)))/100) + " %"
+	return api.Plain(math.Round(10000*float64(f.Failed)/float64(max(1, f.Ended)))/100) + " %"
 }
 
 // guardrailWords names the guardrails, except the primary metric, in which the better arm is certainly not worse, and
@@ -339,7 +339,7 @@ func (r *Results) guardrailWords(t *api.TrialState, better api.TrialArm) (text s
 			open = append(open, m.Name())
 		}
 	}
-	margin := trimmed(100*value64(r.Sweep.Request.Smallest)) + " %"
+	margin := api.Plain(100*value64(r.Sweep.Request.Smallest)) + " %"
 	if len(not) > 0 {
 		text = ", and not worse by " + margin + " or more in " + join(not)
 	}
@@ -352,7 +352,7 @@ func (r *Results) guardrailWords(t *api.TrialState, better api.TrialArm) (text s
 // smallest formats the smallest difference of interest of a trial.
 func (r *Results) smallest() string {
 	q := &r.Sweep.Request
-	return trimmed(100*value64(q.Smallest)) + unitOf(q.Primary != nil && proof.Metric(*q.Primary).Share())
+	return api.Plain(100*value64(q.Smallest)) + unitOf(q.Primary != nil && proof.Metric(*q.Primary).Share())
 }
 
 // unitOf returns the unit of a difference, after a blank. points selects percentage points.
@@ -393,14 +393,18 @@ func changeOf(d *api.TrialDifference, ofB bool) string {
 // directed formats a difference with its direction, such as "19.4 % lower" or "2.3 times as high". points selects
 // percentage points.
 func directed(difference float64, points bool) string {
-	if difference > 1 && !points {
-		return fmt.Sprintf("%.1f times as high", 1+difference)
+	size := api.Number(100*math.Abs(difference), 1)
+	switch {
+	case api.IsZero(size):
+		return size + unitOf(points)
+	case difference > 1 && !points:
+		return api.Number(1+difference, 1) + " times as high"
 	}
 	direction := "higher"
 	if difference < 0 {
 		direction = "lower"
 	}
-	return fmt.Sprintf("%.1f%s %s", 100*math.Abs(difference), unitOf(points), direction)
+	return size + unitOf(points) + " " + direction
 }
 
 // change formats a difference with its interval. The ends of an interval that contains 0 have directions of their own.
@@ -562,14 +566,14 @@ func intervalText(in *[2]float64, points bool) string {
 func trialValue(m proof.Metric, v float64) string {
 	switch m {
 	case proof.Throughput:
-		return tenths(v) + " tokens/s"
+		return whole(v) + " tokens/s"
 	case proof.HitRate, proof.Goodput, proof.StopShare, proof.LengthShare:
-		return share100(v)
+		return api.Percent(v)
 	case proof.AnswerTokens:
 		return tenths(v)
 	}
 	if i := slices.IndexFunc(costQuantities, func(q *quantity) bool { return q.Name == string(m) }); i >= 0 {
 		return costQuantities[i].value(v)
 	}
-	return milliseconds(v)
+	return api.Milliseconds(v)
 }

@@ -54,7 +54,7 @@ func compare(h *api.Headline, t *api.Twin, m *api.PairedMetric) {
 		h.Certain, h.Difference = true, ""
 		h.Text = fmt.Sprintf("%s: no difference of %d %% or more from %s", names[subject], smallest, other)
 	case api.HeadlineUncertain:
-		h.Text = fmt.Sprintf("Not certain yet: first token %s so far", difference)
+		h.Text = lane.SoFar(*l.Percent)
 		h.Detail = append(h.Detail, fmt.Sprintf("%s compared with %s", names[subject], other))
 	default:
 		h.Text = lane.Claim(names[subject], *l.Percent, other)
@@ -63,7 +63,8 @@ func compare(h *api.Headline, t *api.Twin, m *api.PairedMetric) {
 			h.Kind = api.HeadlineUncertain
 		}
 	}
-	h.Detail = append(h.Detail, fmt.Sprintf("mean TTFT %s beside %s", lane.InMS(*l.Live), lane.InMS(*l.Other)))
+	h.Detail = append(h.Detail, fmt.Sprintf("mean TTFT %s beside %s", api.Milliseconds(*l.Live),
+		api.Milliseconds(*l.Other)))
 	if l.Interval != nil {
 		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText(*l.Interval))
 	}

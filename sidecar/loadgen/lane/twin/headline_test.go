@@ -22,13 +22,13 @@ func TestHeadlineOfPairs(t *testing.T) {
 		certain  bool
 	}{
 		"kv is the subject": {
-			nil, running, nil, "KV-aware: first token 25 % sooner than round-robin", api.HeadlineBetter, true,
+			nil, running, nil, "KV-aware: first token 25.0 % sooner than round-robin", api.HeadlineBetter, true,
 		},
 		"kv on the other lane": {
 			func(t *api.Twin) {
 				t.A.Mode, t.B.Mode = t.B.Mode, t.A.Mode
 				t.Metrics = metric(.3, .4, &[2]float64{.05, .15})
-			}, running, nil, "KV-aware: first token 25 % sooner than round-robin", api.HeadlineBetter, true,
+			}, running, nil, "KV-aware: first token 25.0 % sooner than round-robin", api.HeadlineBetter, true,
 		},
 		"later": {
 			func(t *api.Twin) { t.Metrics = metric(.4, 1, &[2]float64{.4, .8}) }, running, nil,
@@ -36,11 +36,11 @@ func TestHeadlineOfPairs(t *testing.T) {
 		},
 		"not certain": {
 			func(t *api.Twin) { t.Metrics = metric(.4, .3, &[2]float64{-.25, .05}) }, running, nil,
-			"Not certain yet: first token 25 % sooner so far", api.HeadlineUncertain, false,
+			"Not certain yet: first token 25.0 % sooner so far", api.HeadlineUncertain, false,
 		},
 		"no interval": {
 			func(t *api.Twin) { t.Metrics = metric(.4, .3, nil) }, running, nil,
-			"Not certain yet: first token 25 % sooner so far", api.HeadlineUncertain, false,
+			"Not certain yet: first token 25.0 % sooner so far", api.HeadlineUncertain, false,
 		},
 		"no difference": {
 			func(t *api.Twin) {
@@ -51,7 +51,7 @@ func TestHeadlineOfPairs(t *testing.T) {
 		},
 		"clusters that differ": {
 			func(t *api.Twin) { t.Evidence = api.EvidenceDiffer }, running, nil,
-			"KV-aware: first token 25 % sooner than round-robin", api.HeadlineUncertain, false,
+			"KV-aware: first token 25.0 % sooner than round-robin", api.HeadlineUncertain, false,
 		},
 		"settling": {
 			func(t *api.Twin) { t.Since = nil }, running, nil,

@@ -9,6 +9,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"kvbooth/sidecar/api"
 )
 
 // The dimensions of the plot in units of the view box. The labels of the axes are to its left and below it.
@@ -92,7 +94,7 @@ func OverTime(title, unit string, seconds float64, objective float64, curves ...
 		c.Lines = append(c.Lines, drawn(one, scale))
 	}
 	if objective > 0 {
-		c.Limit = &limit{scale(objective), "SLO " + Number(objective) + " " + unit}
+		c.Limit = &limit{scale(objective), "SLO " + api.Plain(objective) + " " + unit}
 	}
 	return c
 }
@@ -140,7 +142,7 @@ func (c *Chart) linear(low, high, step float64) func(float64) float64 {
 	scale := func(v float64) float64 { return round(plotBottom - plotHeight*(v-low)/(high-low)) }
 	for i := range int(math.Round((high-low)/step)) + 1 {
 		v := low + float64(i)*step
-		c.YTicks = append(c.YTicks, tick{scale(v), strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)})
+		c.YTicks = append(c.YTicks, tick{scale(v), api.Plain(v)})
 	}
 	return scale
 }
@@ -237,7 +239,7 @@ func Stacks(title, unit, xName string, gap float64, stacks []Stack) Chart {
 			}
 			y := scale(below + p.Value)
 			c.Bars = append(c.Bars, bar{
-				p.Class, fmt.Sprintf("%s %s %s", Number(p.Value), unit, p.Name),
+				p.Class, fmt.Sprintf("%s %s %s", number(p.Value), unit, p.Name),
 				round(x + gap/2), y, round(width - gap), round(scale(below) - y),
 			})
 			below += p.Value
@@ -313,13 +315,10 @@ func (c Chart) HTML() (template.HTML, error) {
 	return template.HTML(b.String()), err // the template above escapes
 }
 
-// Number formats a number with three significant digits, but with all digits before the decimal point.
-func Number(v float64) string {
-	switch {
-	case v >= 100 || v == 0:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case v >= 10:
-		return strconv.FormatFloat(v, 'f', 1, 64)
+// number formats a value in the unit of a chart: as [api.InMS] does, with two decimals below 1.
+func number(v float64) string {
+	if math.Abs(v) < 1 {
+		return api.Number(v, 2)
 	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
+	return api.InMS(v / 1000)
 }

@@ -68,7 +68,7 @@ func TestLooks(t *testing.T) {
 		{Level: 2, Value: -20, Band: &[2]float64{-28, -12}},
 	}})
 	assert.Equal(t, "after 1 pair", c.Marks[0].Title)
-	assert.Equal(t, "KV-aware at 2: -20.00 % (-28.00 to -12.00)", c.Marks[1].Title)
+	assert.Equal(t, "KV-aware at 2: −20.0 % (−28.0 to −12.0)", c.Marks[1].Title)
 	assert.Equal(t, []tick{{round(plotLeft + 16), "1"}, {round(plotRight - 16), "2"}}, c.XTicks)
 	var texts []string
 	for _, y := range c.YTicks {

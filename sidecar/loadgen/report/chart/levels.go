@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kvbooth/sidecar/api"
 )
 
 // Classes are the CSS classes of the series, in order. Further series start again at the first.
@@ -64,7 +66,7 @@ func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 	if limitAt > 0 {
 		c.Limit = &limit{Y: scale(limitAt)}
 		// In the plot, the label would hide the lines.
-		c.Legend = append(c.Legend, legend{"slo", "SLO " + Number(limitAt) + " " + unit})
+		c.Legend = append(c.Legend, legend{"slo", "SLO " + api.Plain(limitAt) + " " + unit})
 	}
 	return c
 }
@@ -104,7 +106,7 @@ func (c *Chart) logarithmic(low, top float64) func(float64) float64 {
 	for power := math.Floor(from); power <= to; power++ {
 		for _, m := range []float64{1, 2, 5} {
 			if v := m * math.Pow(10, power); math.Log10(v) >= from && math.Log10(v) <= to {
-				c.YTicks = append(c.YTicks, tick{scale(v), strconv.FormatFloat(v, 'g', -1, 64)})
+				c.YTicks = append(c.YTicks, tick{scale(v), api.Plain(v)})
 			}
 		}
 	}
@@ -124,7 +126,7 @@ func (c *Chart) levelsAcross(levels []float64) func(float64) float64 {
 	before := -room
 	for _, level := range levels {
 		if x := across(level); x-before >= room {
-			c.XTicks = append(c.XTicks, tick{x, strconv.FormatFloat(level, 'f', -1, 64)})
+			c.XTicks = append(c.XTicks, tick{x, api.Plain(level)})
 			before = x
 		}
 	}
@@ -137,9 +139,9 @@ func (c *Chart) series(class string, s Series, unit string, across func(float64)
 	for _, p := range s.Points {
 		x, y := across(p.Level), scale(p.Value)
 		through = append(through, &dot{x, y})
-		title := fmt.Sprintf("%s at %v: %s %s", s.Name, p.Level, Number(p.Value), unit)
+		title := fmt.Sprintf("%s at %v: %s %s", s.Name, p.Level, number(p.Value), unit)
 		if p.Band != nil {
-			title += fmt.Sprintf(" (%s to %s)", Number(p.Band[0]), Number(p.Band[1]))
+			title += fmt.Sprintf(" (%s to %s)", number(p.Band[0]), number(p.Band[1]))
 			low, high := &dot{x, scale(p.Band[0])}, &dot{x, scale(p.Band[1])}
 			upper, lower = append(upper, high), append(lower, low)
 			whisker, _ := polyline([]*dot{low, high})
@@ -185,10 +187,9 @@ func Looks(title, unit string, boundaries [2]float64, s Series) Chart {
 	axis := c.zoomed(low, high)
 	scale := func(v float64) float64 { return axis(min(max(v, low), high)) }
 	for i, t := range c.YTicks {
-		if !strings.HasPrefix(t.Text, "-") && t.Text != "0" {
+		if !strings.HasPrefix(t.Text, "−") && t.Text != "0" {
 			c.YTicks[i].Text = "+" + t.Text
 		}
-		c.YTicks[i].Text = strings.Replace(c.YTicks[i].Text, "-", "−", 1)
 	}
 	pairs := make([]float64, len(s.Points))
 	for i, p := range s.Points {

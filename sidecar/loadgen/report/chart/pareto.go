@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
+
+	"kvbooth/sidecar/api"
 )
 
 // Trace is a curve of a [Pareto] chart, in the order of its levels.
@@ -41,7 +42,7 @@ func Pareto(title, unit, xName string, all ...Trace) Chart {
 		for _, s := range one.Spots {
 			at := dot{across(s.X), scale(s.Y)}
 			through = append(through, &at)
-			title := fmt.Sprintf("%s at %s: %s %s at %s", one.Name, s.Label, Number(s.Y), unit, Number(s.X))
+			title := fmt.Sprintf("%s at %s: %s %s at %s", one.Name, s.Label, number(s.Y), unit, number(s.X))
 			c.Marks = append(c.Marks, mark{class, title, shape(class, at.X, at.Y)})
 			name := label{round(at.X + 2*markSize), round(at.Y + markSize*float64(4-5*(i%2))), s.Label}
 			if !slices.ContainsFunc(c.Labels, name.covers) {
@@ -66,7 +67,7 @@ func (c *Chart) xAxis(low, high float64) func(float64) float64 {
 	across := func(v float64) float64 { return round(plotLeft + plotWidth*(v-first)/(last-first)) }
 	for i := range int(math.Round((last-first)/step)) + 1 {
 		v := first + float64(i)*step
-		c.XTicks = append(c.XTicks, tick{across(v), strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)})
+		c.XTicks = append(c.XTicks, tick{across(v), api.Plain(v)})
 	}
 	return across
 }
