@@ -23,9 +23,9 @@ test('a conversation is read whole, with its article, and grows while it is open
   await expect(shown).toContainText(last.user_message);
   await expect(shown).toContainText(last.assistant_message.trim().slice(0, 20));
   await expect(shown).toHaveText(/TTFT\s+[\d,.]+ ms/, { useInnerText: true });
-  await expect(shown).toHaveText(/[\d,]+ cached \(\d+ %\)/, { useInnerText: true });
+  await expect(shown).toHaveText(/[\d,]+ cached \([\d.]+ %\)/, { useInnerText: true });
   await expect(shown).toContainText(/dynamo-worker-\d/);
-  await expect(chart(page)).toHaveAttribute('aria-label', new RegExp(`turn ${planned} [\\d,]+ ms`));
+  await expect(chart(page)).toHaveAttribute('aria-label', new RegExp(`turn ${planned} [\\d,.]+ ms`));
 
   await page.getByRole('button', { name: 'Show the article' }).click();
   const article = page.getByRole('group', { name: /^Article: .*, scrollable$/ });
