@@ -20,36 +20,50 @@ var Figures = []string{
 // maxRuns is the number of latest runs of a series that are searched.
 const maxRuns = 200
 
+// point is a row of a run.
+type point struct {
+	run *api.RunRecord
+	row *api.BaselineRow
+}
+
+// Series are the rows of the runs of one name that measured the same. Changes is empty; see [List].
+type Series struct {
+	api.RunSeries
+	points []point
+}
+
 // List puts runs in their order, in series, and finds the changes of each.
 func List(runs []api.RunRecord) api.RunHistory {
 	runs = slices.Clone(runs)
 	slices.SortStableFunc(runs, func(a, b api.RunRecord) int { return a.Ended.Compare(b.Ended) })
 	list := api.RunHistory{Runs: runs}
-	rows, places := map[string][]*api.BaselineRow{}, map[string]int{}
-	var keys []string
+	for _, s := range Group(runs) {
+		for _, figure := range Figures {
+			s.Changes = append(s.Changes, s.changes(baseline.QuantityOf(figure))...)
+		}
+		list.Series = append(list.Series, s.RunSeries)
+	}
+	return list
+}
+
+// Group puts runs in series, of which each has the order of the runs. The result refers to the runs.
+func Group(runs []api.RunRecord) (all []*Series) {
+	known := map[string]*Series{}
 	for i := range runs {
 		for j := range runs[i].Result.Rows {
 			row := &runs[i].Result.Rows[j]
 			key := seriesOf(&runs[i], row)
-			if _, known := places[key]; !known {
-				places[key] = len(list.Series)
-				keys = append(keys, key)
-				list.Series = append(list.Series, api.RunSeries{
+			s := known[key]
+			if s == nil {
+				s = &Series{RunSeries: api.RunSeries{
 					Name: runs[i].Result.Name, Level: row.Level, Arm: row.Arm, Mode: row.Mode, Speculation: row.Speculation,
-				})
+				}}
+				known[key], all = s, append(all, s)
 			}
-			s := &list.Series[places[key]]
-			s.Runs = append(s.Runs, runs[i].ID)
-			rows[key] = append(rows[key], row)
+			s.Runs, s.points = append(s.Runs, runs[i].ID), append(s.points, point{&runs[i], row})
 		}
 	}
-	for i, key := range keys {
-		s := &list.Series[i]
-		for _, figure := range Figures {
-			s.Changes = append(s.Changes, changesOf(baseline.QuantityOf(figure), s.Runs, rows[key])...)
-		}
-	}
-	return list
+	return all
 }
 
 // seriesOf identifies what a row of a run measured.
@@ -61,12 +75,11 @@ func seriesOf(r *api.RunRecord, row *api.BaselineRow) string {
 	return fmt.Sprintf("%s\n%s\n%v\n%v\n%s", r.Kind, r.Result.Name, row.Level, row.InMode(), workload)
 }
 
-// known returns the values of a figure with the runs that have it, on the scale of differences: logarithms of times and
+// known returns the values of a figure in the points that have it, on the scale of differences: logarithms of times and
 // rates.
-func known(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (runs []string, values []float64) {
-	from := max(0, len(rows)-maxRuns)
-	for i, row := range rows[from:] {
-		v := *q.In(row)
+func known(q *baseline.Quantity, points []point) (of []point, values []float64) {
+	for _, p := range points[max(0, len(points)-maxRuns):] {
+		v := *q.In(p.row)
 		switch {
 		case v == nil, q.Kind != baseline.Share && *v <= 0:
 			continue
@@ -75,18 +88,18 @@ func known(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (runs []
 		default:
 			values = append(values, math.Log(*v))
 		}
-		runs = append(runs, ids[from+i])
+		of = append(of, p)
 	}
-	return runs, values
+	return of, values
 }
 
-func changesOf(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (all []api.RunChange) {
-	runs, values := known(q, ids, rows)
+func (s *Series) changes(q *baseline.Quantity) (all []api.RunChange) {
+	points, values := known(q, s.points)
 	at := append(Changes(values), len(values))
 	start := 0
 	for i, change := range at[:len(at)-1] {
 		before, after := stat.Mean(values[start:change], nil), stat.Mean(values[change:at[i+1]], nil)
-		c := api.RunChange{Figure: q.Name, Run: runs[change], Better: (after < before) == q.Kind.LessIsBetter()}
+		c := api.RunChange{Figure: q.Name, Run: points[change].run.ID, Better: (after < before) == q.Kind.LessIsBetter()}
 		c.Before, c.After = before, after
 		if q.Kind != baseline.Share {
 			c.Before, c.After = math.Exp(before), math.Exp(after)
@@ -96,21 +109,12 @@ func changesOf(q *baseline.Quantity, ids []string, rows []*api.BaselineRow) (all
 	return all
 }
 
-// Scatter returns how much a figure differs between runs of a series without a change of the server: one standard
-// deviation of a single run, of the figure's logarithm or in points of a share, around the means between the changes.
-// Runs that failed do not count. The degrees of freedom are 0 where it is not known.
-func Scatter(list api.RunHistory, series *api.RunSeries, figure string) (deviation float64, freedom int) {
-	q := baseline.QuantityOf(figure)
-	if q == nil {
-		return 0, 0
-	}
-	var rows []*api.BaselineRow
-	for _, id := range series.Runs {
-		if row := rowOf(list, series, id); row != nil {
-			rows = append(rows, row)
-		}
-	}
-	_, values := known(q, make([]string, len(rows)), rows)
+// Scatter returns how much a figure differs between the runs without a change of the server: one standard deviation of
+// a single run, of the figure's logarithm or in points of a share, around the means between the changes. Runs that
+// failed do not count. The degrees of freedom are 0 where it is not known.
+func (s *Series) Scatter(q *baseline.Quantity) (deviation float64, freedom int) {
+	passed := slices.DeleteFunc(slices.Clone(s.points), func(p point) bool { return p.run.Failed })
+	_, values := known(q, passed)
 	squares, start := 0., 0
 	for _, end := range append(Changes(values), len(values)) {
 		if part := values[start:end]; len(part) > 1 {
@@ -123,21 +127,4 @@ func Scatter(list api.RunHistory, series *api.RunSeries, figure string) (deviati
 		return 0, 0
 	}
 	return math.Sqrt(squares / float64(freedom)), freedom
-}
-
-// rowOf returns the row of a run in a series; nil if the run failed.
-func rowOf(list api.RunHistory, series *api.RunSeries, id string) *api.BaselineRow {
-	for i := range list.Runs {
-		if list.Runs[i].ID != id || list.Runs[i].Failed {
-			continue
-		}
-		for j := range list.Runs[i].Result.Rows {
-			r := &list.Runs[i].Result.Rows[j]
-			if r.Level == series.Level && r.Arm == series.Arm && r.Mode == series.Mode &&
-				r.Speculation == series.Speculation {
-				return r
-			}
-		}
-	}
-	return nil
 }

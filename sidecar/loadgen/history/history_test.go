@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 )
 
 // Twenty nights of two levels. From night 12 on, TTFT is 8 % longer at one of them. One night measured other openings.
@@ -44,6 +45,7 @@ func TestSeriesAndChanges(t *testing.T) {
 	random.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
 	list := List(runs)
 	assert.Equal(t, "night 0", list.Runs[0].ID)
+	series := Group(list.Runs)
 	require.Len(t, list.Series, 4, "two levels, and those of the other openings")
 	for i := range list.Series {
 		s := &list.Series[i]
@@ -52,7 +54,7 @@ func TestSeriesAndChanges(t *testing.T) {
 			continue
 		}
 		assert.Len(t, s.Runs, 19)
-		deviation, freedom := Scatter(list, s, "ttft_p95")
+		deviation, freedom := series[i].Scatter(baseline.QuantityOf("ttft_p95"))
 		assert.InDelta(t, .01, deviation, .005)
 		if s.Level.Conversations() == 30 {
 			assert.Equal(t, 18, freedom)
@@ -71,8 +73,8 @@ func TestSeriesAndChanges(t *testing.T) {
 	i := slices.IndexFunc(list.Series, func(s api.RunSeries) bool {
 		return s.Level.Conversations() == 30 && len(s.Runs) > 1
 	})
-	_, freedom := Scatter(list, &list.Series[i], "ttft_p95")
+	_, freedom := series[i].Scatter(baseline.QuantityOf("ttft_p95"))
 	assert.Equal(t, 17, freedom, "without the run that failed")
-	_, freedom = Scatter(list, &list.Series[0], "kv_hit_ratio")
+	_, freedom = series[0].Scatter(baseline.QuantityOf("kv_hit_ratio"))
 	assert.Zero(t, freedom, "not measured")
 }
