@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -286,8 +285,6 @@ func (c *churner) write(to io.Writer) error {
 			_, err := io.WriteString(w, churnText(&c.report))
 			return err
 		}
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(&c.report)
+		return writeJSON(w, &c.report)
 	})
 }

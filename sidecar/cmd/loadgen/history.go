@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,9 +86,7 @@ func showHistory(ctx context.Context, conf *config.Config, stdout io.Writer) err
 	}
 	list := history.List(runs)
 	if q.Format == "json" {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(list)
+		return writeJSON(stdout, list)
 	}
 	if len(list.Runs) == 0 {
 		fmt.Fprintln(stdout, noRuns(conf))

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -122,17 +123,17 @@ func exitCode(w io.Writer, err error) int {
 	switch {
 	case errors.As(err, new(notStarted)):
 		return badInput
-	case err == errFailIf, err == errNotCertain, isWorsened(err): //nolint:errorlint // another error decides
+	case err == errFailIf, err == errNotCertain, alone[worsened](err): //nolint:errorlint // another error decides
 		return failed
-	case isUndecided(err), slices.Contains(withoutAnswer, err): // with another error, the other one decides
+	case alone[undecided](err), slices.Contains(withoutAnswer, err): // with another error, the other one decides
 		return unmeasured
 	}
 	return broken
 }
 
-// isUndecided reports whether the only error is that a sweep has no answer.
-func isUndecided(err error) bool {
-	_, ok := err.(undecided) //nolint:errorlint // with another error, the other one decides
+// alone reports whether an error is of a type and wraps no other, which would decide.
+func alone[T error](err error) bool {
+	_, ok := err.(T) //nolint:errorlint // see above
 	return ok
 }
 
@@ -141,10 +142,11 @@ type worsened string
 
 func (w worsened) Error() string { return string(w) }
 
-// isWorsened reports whether the only error is that of --gate.
-func isWorsened(err error) bool {
-	_, ok := err.(worsened) //nolint:errorlint // with another error, the other one decides
-	return ok
+// writeJSON writes a value as indented JSON.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // serve runs the load generator until ctx ends, or until the run reaches a limit of its own. It then prints the results

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,9 +38,7 @@ func probeRouters(ctx context.Context, conf *config.Config, stdout io.Writer) er
 	if conf.Probe.Format == "text" {
 		return nil
 	}
-	e := json.NewEncoder(stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(all)
+	return writeJSON(stdout, all)
 }
 
 // address is an address that turns are sent to, with the configuration for it.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,12 +48,12 @@ func describeTrace(ctx context.Context, conf *config.Config, stdout io.Writer) e
 	}
 	write := c.writeText
 	if inJSON {
-		write = c.writeJSON
+		write = func(w io.Writer) error { return writeJSON(w, c) }
 	}
 	if err := write(stdout); err != nil {
 		return err
 	}
-	return outputs.Write(func(w io.Writer, _ api.ReportFormat) error { return c.writeJSON(w) })
+	return outputs.Write(func(w io.Writer, _ api.ReportFormat) error { return writeJSON(w, c) })
 }
 
 func readContents(ctx context.Context, conf *config.Config) (*traceContents, error) {
@@ -144,12 +143,6 @@ func (c *traceContents) missing(s *trace.Summary) (all []string) {
 		all = append(all, "starts of sessions: all sessions begin at the same time; the trace has times within them.")
 	}
 	return all
-}
-
-func (c *traceContents) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(c)
 }
 
 const unknown = "unknown"

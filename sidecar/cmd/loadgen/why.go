@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,9 +35,7 @@ func why(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 		return notStarted{fmt.Errorf("not known: %s", reason)}
 	}
 	if q.Format == "json" {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
+		return writeJSON(stdout, struct {
 			Program string `json:"program"`
 			*api.Shadow
 		}{api.Program(), &s})
