@@ -133,8 +133,8 @@ func (p probed) report(all *findings, l lane, dynamo bool) {
 	byKV := p.routed != nil && *p.routed > 0
 	switch {
 	case predicts:
-		all.ok(fmt.Sprintf("the router knows the caches: it predicts a hit rate of %.0f %% for a repeated prompt "+
-			"(from the workers' KV events, or with --no-router-kv-events from its own routing)", 100**p.predicted))
+		all.ok(fmt.Sprintf("the router knows the caches: it predicts a hit rate of %s for a repeated prompt "+
+			"(from the workers' KV events, or with --no-router-kv-events from its own routing)", api.Percent(*p.predicted)))
 	case byKV || l.mode == api.ModeKV && p.predicted != nil && p.routed == nil:
 		all.problem(fmt.Sprintf("the router receives no KV events: it predicted a hit rate of 0 for %d repeats "+
 			"of a prompt, although the engines had %d of its tokens cached", p.requests-1, p.cached), enableEvents)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster/probe"
 	"kvbooth/sidecar/loadgen/cluster/router"
@@ -153,15 +154,14 @@ func connection(ctx context.Context, all *findings, client *chat.Client, name st
 			}
 		}
 	}
-	text := fmt.Sprintf("first token of a request on a reused connection: %.1f ms at once after the answer before it, "+
-		"%.1f ms after a pause of %v", milliseconds(atOnce), milliseconds(paused), connectionPause)
+	text := fmt.Sprintf("first token of a request on a reused connection: %s at once after the answer before it, "+
+		"%s after a pause of %v", api.Milliseconds(atOnce.Seconds()), api.Milliseconds(paused.Seconds()), connectionPause)
 	if atOnce-paused < delayFrom {
 		all.ok(text)
 		return
 	}
-	all.warn(text+fmt.Sprintf(": %s adds %.0f ms where a request follows at once", name, milliseconds(atOnce-paused)),
+	all.warn(text+fmt.Sprintf(": %s adds %s where a request follows at once", name,
+		api.Milliseconds((atOnce-paused).Seconds())),
 		"set think_time to 60ms or more, or expect it in every TTFT but the first of a connection; the cause is Nagle's "+
 			"algorithm in the router")
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

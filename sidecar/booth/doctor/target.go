@@ -180,8 +180,8 @@ func liveEvents(all *findings, l lane) {
 		all.skip("whether the router receives KV events: it has reported no predicted hit rate in the last 60 s; "+
 			running, "try again in a minute, or stop the workload")
 	case *kv.PredictedRatio > 0:
-		all.ok(fmt.Sprintf("the router knows the caches: predicted hit rate %.1f %% over the last 60 s; %s",
-			100**kv.PredictedRatio, running))
+		all.ok(fmt.Sprintf("the router knows the caches: predicted hit rate %s over the last 60 s; %s",
+			api.Percent(*kv.PredictedRatio), running))
 	case kv.HitRatio != nil && *kv.HitRatio == 0:
 		all.skip("whether the router receives KV events: no turn of the last 60 s repeated an earlier prefix; "+
 			running, "try again in a minute, or stop the workload")

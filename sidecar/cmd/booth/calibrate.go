@@ -204,20 +204,25 @@ func reportRows(out io.Writer, rows []calibrate.Row) {
 			note = "held out"
 		}
 		fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Level, r.Mode,
-			beside(1000*s.TTFT50, r.TTFT.P50, 1000, 0), beside(1000*s.TTFT95, r.TTFT.P95, 1000, 0),
-			beside(s.TokensPerSecond, r.OutputTokensPerSecond, 1, 0), beside(1000*s.TPOT50, r.TPOT.P50, 1000, 1),
-			beside(100*s.Hit, r.KVHitRatio, 100, 1), note)
+			beside(s.TTFT50, r.TTFT.P50, api.InMS), beside(s.TTFT95, r.TTFT.P95, api.InMS),
+			beside(s.TokensPerSecond, r.OutputTokensPerSecond, whole), beside(s.TPOT50, r.TPOT.P50, api.InMS),
+			beside(s.Hit, r.KVHitRatio, hundredfold), note)
 	}
 	w.Flush()
 }
 
-// beside formats a simulated figure with the recorded one, which is multiplied by factor for its unit.
-func beside(simulated float64, recorded *float64, factor float64, digits int) string {
+// beside formats a simulated figure with the recorded one.
+func beside(simulated float64, recorded *float64, format func(float64) string) string {
 	if recorded == nil {
-		return fmt.Sprintf("%.*f", digits, simulated)
+		return format(simulated)
 	}
-	return fmt.Sprintf("%.*f (%.*f)", digits, simulated, digits, *recorded*factor)
+	return format(simulated) + " (" + format(*recorded) + ")"
 }
+
+func whole(v float64) string { return api.Number(v, 0) }
+
+// hundredfold formats a fraction in per cent without the unit.
+func hundredfold(v float64) string { return api.Number(100*v, 1) }
 
 func reportConstants(out io.Writer, list []calibrate.Constant) {
 	fmt.Fprintln(out, "\nConstants, in milliseconds except for tokens, shares and decode steps")
@@ -262,15 +267,16 @@ func known(c calibrate.Constant) string {
 	return fmt.Sprintf("%.2g", half)
 }
 
-func percent(v float64) string { return share(v, "%.1f %%") }
+func percent(v float64) string { return share(v, " %") }
 
-func points(v float64) string { return share(v, "%.1f points") }
+func points(v float64) string { return share(v, " points") }
 
-func share(v float64, format string) string {
+// share formats a fraction in per cent or points.
+func share(v float64, unit string) string {
 	if math.IsNaN(v) {
 		return "–"
 	}
-	return fmt.Sprintf(format, 100*v)
+	return api.Number(100*v, 1) + unit
 }
 
 func levelList(levels []int) string {

@@ -467,7 +467,12 @@ var columns = []column{
 // notKnown stands for a missing value.
 const notKnown = "—"
 
-func (c column) number(v float64) string { return strconv.FormatFloat(c.factor*v, 'f', c.decimals, 64) }
+func (c column) number(v float64) string {
+	if c.factor == 1000 { // in milliseconds
+		return api.InMS(v)
+	}
+	return api.Number(c.factor*v, c.decimals)
+}
 
 func (c column) simulated(figures map[string]study.Estimate) string {
 	e, known := figures[c.name]

@@ -17,6 +17,7 @@ import (
 const (
 	checkTimeout = 30 * time.Second // for one server
 	checkTokens  = 16               // of the answer
+	slowFirst    = 5 * time.Second  // a first token that takes longer is a warning
 )
 
 // errNotServing ends a check that found a server to which a run could not send turns. The problem has been printed.
@@ -83,8 +84,11 @@ func checkTarget(ctx context.Context, conf *config.Config, line func(mark, text 
 	default:
 		tokens, _ := r.OutputTokens()
 		last, _ := r.Latency()
-		line("ok", fmt.Sprintf("an answer of %d tokens: the first after %.0f ms, the last after %.0f ms", tokens,
-			1e3*first.Seconds(), 1e3*last.Seconds()))
+		line("ok", fmt.Sprintf("an answer of %s tokens: the first after %s, the last after %s", api.Count(tokens),
+			api.Milliseconds(first.Seconds()), api.Milliseconds(last.Seconds())))
+		if first > slowFirst {
+			line("warning", "its first token is slow for a short prompt: it may be loading its model, or serve others, too")
+		}
 	}
 	if r.Buffered() {
 		line("warning", "the answer came at once: TPOT and ITL are unknown; see that the server streams, and that no proxy "+

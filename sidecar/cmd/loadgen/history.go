@@ -145,7 +145,7 @@ func printHistory(stdout io.Writer, list *api.RunHistory) error {
 			row := &r.Result.Rows[j]
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Ended.UTC().Format("2006-01-02 15:04"),
 				r.Result.Name, r.Kind, row.Level.InWords(), row.InMode().Name(), milliseconds(row.TTFTMean),
-				milliseconds(row.TTFT.P95), milliseconds(row.TPOT.P95), decimal(row.OutputTokensPerSecond), notes)
+				milliseconds(row.TTFT.P95), milliseconds(row.TPOT.P95), whole(row.OutputTokensPerSecond), notes)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -189,14 +189,14 @@ func changeText(c api.RunChange) string {
 	q := baseline.QuantityOf(c.Figure)
 	switch q.Kind {
 	case baseline.Share:
-		return fmt.Sprintf("%s since run %s, by %+.1f points: %.1f to %.1f %%", word, c.Run, 100*(c.After-c.Before),
-			100*c.Before, 100*c.After)
+		return fmt.Sprintf("%s since run %s, by %s points: %s to %s", word, c.Run, api.Signed(100*(c.After-c.Before), 1),
+			api.Percent(c.Before), api.Percent(c.After))
 	case baseline.Time:
-		return fmt.Sprintf("%s since run %s, by %+.1f %%: %s to %s ms", word, c.Run, 100*(c.After/c.Before-1),
-			milliseconds(&c.Before), milliseconds(&c.After))
+		return fmt.Sprintf("%s since run %s, by %s %%: %s to %s", word, c.Run, api.Signed(100*(c.After/c.Before-1), 1),
+			api.Milliseconds(c.Before), api.Milliseconds(c.After))
 	}
-	return fmt.Sprintf("%s since run %s, by %+.1f %%: %s to %s", word, c.Run, 100*(c.After/c.Before-1),
-		decimal(&c.Before), decimal(&c.After))
+	return fmt.Sprintf("%s since run %s, by %s %%: %s to %s", word, c.Run, api.Signed(100*(c.After/c.Before-1), 1),
+		api.Number(c.Before, 0), api.Number(c.After, 0))
 }
 
 func milliseconds(v *float64) string {
@@ -206,11 +206,11 @@ func milliseconds(v *float64) string {
 	return api.InMS(*v)
 }
 
-func decimal(v *float64) string {
+func whole(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return api.Number(*v, 1)
+	return api.Number(*v, 0)
 }
 
 // runLabels returns the labels of runs by their names.

@@ -139,7 +139,8 @@ func nowWords(n api.SweepNow) string {
 
 // differenceWords describes the current state of the metric that decides a trial.
 func differenceWords(v api.Sweep, d api.TrialDifference) string {
-	unit, factor, metric := "%", 100., proof.Metric(d.Metric)
+	unit, metric := "%", proof.Metric(d.Metric)
+	signed := func(v float64) string { return api.Signed(100*v, 1) }
 	if metric.Share() {
 		unit = "points"
 	}
@@ -148,9 +149,9 @@ func differenceWords(v api.Sweep, d api.TrialDifference) string {
 		name = k.Places[0].Mode.Name()
 		ranked = fmt.Sprintf(" against %s, %s", k.Places[1].Mode.Name(), takePart(k.Places))
 	}
-	text := fmt.Sprintf("%s of %s %+.1f %s", metric.Name(), name, factor*d.Difference, unit)
+	text := fmt.Sprintf("%s of %s %s %s", metric.Name(), name, signed(d.Difference), unit)
 	if d.Interval != nil {
-		text = fmt.Sprintf("%s (%+.1f to %+.1f)", text, factor*d.Interval[0], factor*d.Interval[1])
+		text = fmt.Sprintf("%s (%s to %s)", text, signed(d.Interval[0]), signed(d.Interval[1]))
 	}
 	return text + ranked
 }
@@ -180,11 +181,14 @@ func spanWords(s api.SweepSpan) string {
 	}
 	var figures []string
 	if r := s.Row; r != nil {
+		if r.TTFTMean != nil {
+			figures = append(figures, "mean TTFT "+api.Milliseconds(*r.TTFTMean))
+		}
 		if r.TTFT.P95 != nil {
-			figures = append(figures, fmt.Sprintf("TTFT p95 %.0f ms", 1000**r.TTFT.P95))
+			figures = append(figures, "TTFT p95 "+api.Milliseconds(*r.TTFT.P95))
 		}
 		if r.OutputTokensPerSecond != nil {
-			figures = append(figures, fmt.Sprintf("%.0f tok/s", *r.OutputTokensPerSecond))
+			figures = append(figures, api.Number(*r.OutputTokensPerSecond, 0)+" tok/s")
 		}
 		if r.KVHitRatio != nil {
 			figures = append(figures, "KV hit "+percent(r.KVHitRatio))
@@ -193,9 +197,9 @@ func spanWords(s api.SweepSpan) string {
 			figures = append(figures, "accepted "+percent(r.AcceptanceRate))
 		}
 	}
-	figures = append(figures, fmt.Sprintf("%d turns", s.Turns))
+	figures = append(figures, api.Count(s.Turns)+" turns")
 	if s.Failed > 0 {
-		figures = append(figures, fmt.Sprintf("%d failed", s.Failed))
+		figures = append(figures, api.Count(s.Failed)+" failed")
 	}
 	return text + strings.Join(append(figures, "took "+span(s.Elapsed)), ", ")
 }

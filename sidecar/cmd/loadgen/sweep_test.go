@@ -515,10 +515,10 @@ func TestSpanWords(t *testing.T) {
 			TTFT: api.Percentiles{P95: new(.4121)}, OutputTokensPerSecond: new(1234.5), KVHitRatio: new(.9),
 		},
 	}
-	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min",
+	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1,234 tok/s, KV hit 90.0 %, 231 turns, took 2 min",
 		spanWords(s))
 	s.Failed = 2
-	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 "+
+	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1,234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 "+
 		"min", spanWords(s))
 	s.Spoiled = "the mode changed"
 	assert.Equal(t, "span 3, KV-aware at 60: invalid: the mode changed", spanWords(s))

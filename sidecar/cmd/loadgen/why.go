@@ -45,16 +45,17 @@ func why(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 }
 
 func printWhy(stdout io.Writer, s *api.Shadow) {
-	fmt.Fprintf(stdout, "%d prompt tokens of %d requests in the last %.0f s\n", s.PromptTokens, s.Requests, s.Seconds)
+	fmt.Fprintf(stdout, "%s prompt tokens of %s requests in the last %s s\n", api.Count(s.PromptTokens),
+		api.Count(s.Requests), api.Number(s.Seconds, 0))
 	for _, c := range s.Causes {
-		fmt.Fprintf(stdout, "  %6.1f %%  %-11s %s\n", 100*c.Share, c.Kind, c.Text)
+		fmt.Fprintf(stdout, "  %8s  %-11s %s\n", api.Percent(c.Share), c.Kind, c.Text)
 		if c.Remedy != "" {
 			fmt.Fprintf(stdout, "  %s%s\n", strings.Repeat(" ", 22), c.Remedy)
 		}
 	}
 	for _, p := range s.Policies {
 		if p.Policy == "best_placement" && p.Figures.HitRatio != nil {
-			fmt.Fprintf(stdout, "The best placement would have found %.1f %%.\n", 100**p.Figures.HitRatio)
+			fmt.Fprintf(stdout, "The best placement would have found %s.\n", api.Percent(*p.Figures.HitRatio))
 		}
 	}
 	if s.Withheld != "" {
@@ -68,9 +69,9 @@ func printWhy(stdout io.Writer, s *api.Shadow) {
 		sum += p.Seconds
 	}
 	if len(s.TTFT) > 0 {
-		fmt.Fprintf(stdout, "Mean TTFT %.1f ms\n", 1000*sum)
+		fmt.Fprintf(stdout, "Mean TTFT %s\n", api.Milliseconds(sum))
 	}
 	for _, p := range s.TTFT {
-		fmt.Fprintf(stdout, "  %8.1f ms  %-8s %s\n", 1000*p.Seconds, p.Name, p.Text)
+		fmt.Fprintf(stdout, "  %11s  %-8s %s\n", api.Milliseconds(p.Seconds), p.Name, p.Text)
 	}
 }

@@ -37,7 +37,7 @@ func TestWhy(t *testing.T) {
                         see its policy
 The best placement would have found 90.0 %.
 Work: worker a computed 90.0 %; copy the beginning.
-Mean TTFT 100.0 ms
+Mean TTFT 100 ms
       20.0 ms  router   router, network and load generator: what was measured, less the engines' TTFT
       20.0 ms  queue    waiting at the engine
       50.0 ms  prefill  computing the tokens of the prompt that were not cached, up to the first token

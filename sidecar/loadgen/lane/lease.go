@@ -473,6 +473,18 @@ func (l *Lane) OpeningOf(conversation string) int64 {
 	return l.Opening(workload.Draw{Seed: l.opts.Seed, Number: number})
 }
 
+// MedianLatency returns the median latency in seconds of the turns of the last 60 s; 0 while the workload does not run at
+// the level, and before its first turn has ended.
+func (l *Lane) MedianLatency(level api.Level) float64 {
+	if s := l.State(); !s.Running || s.Concurrency.Target != level {
+		return 0
+	}
+	if p50 := l.record.Report(time.Now()).Window.Metrics.Latency.P50; p50 != nil {
+		return *p50
+	}
+	return 0
+}
+
 // Name returns the name of the lane.
 func (l *Lane) Name() string { return l.opts.Name }
 

@@ -111,10 +111,15 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 	})
 }
 
-// drop records why the step in progress is not kept as a row. The lock is held.
+// drop records why the step in progress is not kept as a row, and warns of it. The lock is held.
 func (l *Lane) drop(now time.Time, reason string) {
+	l.process.Log.Warn("a measured row was dropped", "step", l.steps.current().ID, "reason", reason)
+	l.noteDropped(now, reason)
+}
+
+// noteDropped records why the step in progress is not kept as a row. The lock is held.
+func (l *Lane) noteDropped(now time.Time, reason string) {
 	step := l.steps.current()
-	l.process.Log.Warn("a measured row was dropped", "step", step.ID, "reason", reason)
 	l.notKept = &api.NotKept{
 		Level: effectiveLevel(l.settings.Level, step.Held),
 		Arm:   l.mode.Arm, Mode: l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
@@ -141,7 +146,7 @@ func (l *Lane) dropUnsettled(now time.Time) {
 	step, _, wait := l.steps.view(now)
 	if l.lease == nil && l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 &&
 		!sufficesAtEnd(now, step, wait) {
-		l.drop(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s, or %.0f s in a step "+
+		l.noteDropped(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s, or %.0f s in a step "+
 			"that lasted %[2]g s",
 			(settleSpan-wait).Seconds(), settleSpan.Seconds(), settleSpan.Seconds()/2))
 	}

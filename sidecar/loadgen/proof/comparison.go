@@ -415,22 +415,37 @@ func (c *Comparison) compare() {
 	}
 }
 
-// open reports whether a level of an unfinished sweep that has not run could change what a side sustains.
+// open reports whether spans of an unfinished sweep that have not run could change what a side sustains: those of a
+// level up to the lowest one that misses the SLOs.
 func (c *Comparison) open(s *Side) bool {
 	level := s.Sustained.Level
-	if level == nil || c.Sweep == nil || c.Sweep.Request.Kind != api.SweepLevels {
+	if level == nil || c.Sweep == nil {
 		return false
 	}
-	below, measured := level.Value, s.Levels()
+	if c.Sweep.Request.Kind != api.SweepLevels {
+		return c.Sweep.State != api.SweepDone
+	}
+	highest, measured := level.Value, s.Levels()
 	for _, l := range measured {
 		if l.Value > level.Value && !slices.Contains(s.Sustained.Untested, l) { // the lowest one that misses
-			below = l.Value
+			highest = l.Value
 			break
 		}
 	}
 	return slices.ContainsFunc(c.Sweep.Request.Levels, func(l api.Level) bool {
-		return l.Value < below && !slices.Contains(measured, l)
+		return l.Value <= highest && (!slices.Contains(measured, l) || c.Sweep.State != api.SweepDone && !c.ended(s, l))
 	})
+}
+
+// ended reports whether all repeats of a side at a level have run.
+func (c *Comparison) ended(s *Side, level api.Level) bool {
+	n := 0
+	for _, span := range c.Sweep.Spans {
+		if span.Mode == s.Mode && span.Level == level && (span.Spoiled == "" || span.Attempt > 1) {
+			n++
+		}
+	}
+	return c.Sweep.Request.Repeats == nil || n >= *c.Sweep.Request.Repeats
 }
 
 // Reasons why no advantage is reported.

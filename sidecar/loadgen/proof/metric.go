@@ -89,6 +89,9 @@ func (m Metric) Name() string { return cmp.Or(metrics[m].name, string(m)) }
 // one per cent for times and rates.
 func (m Metric) Share() bool { return metrics[m].kind == baseline.Share }
 
+// Time reports whether the metric is a time of turns, in seconds.
+func (m Metric) Time() bool { return metrics[m].kind == baseline.Time }
+
 // LessIsBetter reports whether a smaller value is better, as for times.
 func (m Metric) LessIsBetter() bool { return metrics[m].kind.LessIsBetter() }
 

@@ -27,6 +27,9 @@ type Plan struct {
 	MaxTime  float64 `json:"max_time"` // seconds, of all blocks with their warm-up; a longer block is not begun
 	// Before is the minimum time in seconds before a run counts: the switch, the openings and the warm-up.
 	Before float64 `json:"before,omitempty"`
+	// Latency is the median latency of a turn in seconds that was measured before the trial; 0: not known. The plan of its
+	// time uses it. The length of its spans follows what the trial itself measures.
+	Latency float64 `json:"latency,omitempty"`
 	// WarmUp is the least run-in of a span, and the least lead-in of a slot, in seconds.
 	WarmUp float64 `json:"warm_up,omitempty"`
 	SLO    api.SLO `json:"slo"`
@@ -59,10 +62,28 @@ func (p Plan) LeastBlocks() int { return p.decisions(nil).LeastBlocks() }
 // least is how long the blocks before the first look take at least.
 func (p Plan) least() (seconds float64) {
 	if p.Switchback {
-		return p.Before + float64(2*p.LeastBlocks())*p.slotSeconds()
+		return p.Before + float64(2*p.LeastBlocks())*p.leastSpan()
 	}
 	runs, spans := p.leastRuns()
-	return runs*(p.Before+p.WarmUp) + spans*max(p.Seconds, counting*p.WarmUp)
+	return runs*(p.Before+p.WarmUp) + spans*p.leastSpan()
+}
+
+// leastSpan is how long a span counts at least in seconds, or how long a slot lasts at least.
+func (p Plan) leastSpan() float64 {
+	if p.Switchback {
+		return max(p.slotSeconds(), TrialLatencies*p.Latency, leadLatencies*p.Latency+leastCounted)
+	}
+	return max(p.Seconds, counting*p.WarmUp, TrialLatencies*p.Latency)
+}
+
+// LeastSeconds returns how long a block takes at least, and how long it is until the first look at least, in seconds.
+func (p Plan) LeastSeconds() (block, firstLook float64) {
+	firstLook = p.least()
+	block = firstLook / float64(p.LeastBlocks())
+	if p.Switchback {
+		block = 2 * p.leastSpan()
+	}
+	return block, firstLook
 }
 
 // leastRuns are the runs of the blocks before the first look, those of one time as one, and their lengths in spans.
@@ -283,10 +304,11 @@ type Measured struct {
 // first look. The other fields must have passed [api.SweepRequest.Check].
 func New(p Plan) (*Trial, error) {
 	if least := p.least(); p.MaxTime < least {
+		block, _ := p.LeastSeconds()
 		return nil, api.Refuse("max_time", p.MaxTime, fmt.Sprintf(
-			"%.0f to %d: a trial decides after block %d of all arms at the earliest; a span counts for %g s at least, after at "+
-				"least %.0f s for the switch, the openings and the warm-up; raise max_time, or shorten span or warm_up",
-			math.Ceil(least), maxTrial, p.LeastBlocks(), p.Seconds, p.Before))
+			"%.0f to %d: a trial decides after block %d of all arms at the earliest, and %d fit; a span counts for %.4g s at "+
+				"least, after at least %.0f s for the switch, the openings and the warm-up; raise max_time, or shorten span or "+
+				"warm_up", math.Ceil(least), maxTrial, p.LeastBlocks(), int(p.MaxTime/block), p.leastSpan(), p.Before))
 	}
 	t := &Trial{Plan: p, Blocks: []decide.Block{}, Runs: []Measured{}, Attempt: 1}
 	t.Shown = api.TrialState{
@@ -926,6 +948,9 @@ func (t *Trial) Left() (left Left) {
 		whole += t.Blocks[i].Seconds
 	}
 	each, most := t.blockSeconds(), max(0, t.Plan.MaxTime-whole-used)
+	if t.Plan.Switchback && len(t.Blocks)+len(t.Runs) == 0 {
+		used -= t.Plan.Before // the warm-up of the one run is to come
+	}
 	until := func(blocks int) *float64 { return new(max(0, min(most, each*float64(blocks-len(t.Blocks))-used))) }
 	left.Least, left.Most = until(t.Plan.decisions(nil).NextLook(len(t.Blocks))), &most
 	if t.Shown.Primary == nil {
@@ -946,8 +971,13 @@ func (t *Trial) blockSeconds() (seconds float64) {
 		return t.Plan.decisions(nil).NextBlock(t.left(), t.Blocks)
 	}
 	planned, ended, took := 0., 0., 0.
+	p := t.Plan
+	p.Latency = max(p.Latency, t.Latency)
 	for i, run := range t.order() {
-		s := t.Plan.Seconds * float64(run.Length+run.RunIn) / float64(t.Plan.step())
+		s := p.leastSpan()
+		if !p.Switchback {
+			s = (p.Before + p.WarmUp + s*float64(run.Length+run.RunIn)) / float64(p.step())
+		}
 		planned += s
 		if i < len(t.Runs) {
 			ended, took = ended+s, took+t.Runs[i].Elapsed

@@ -562,6 +562,11 @@ func TestRefusals(t *testing.T) {
 	_, err := New(p)
 	assert.Contains(t, refused(t, "max_time", err), "600 to 604800: a trial decides after block 2 of all arms",
 		"ten spans of a minute")
+	p.MaxTime, p.Latency = 899, 30
+	_, err = New(p)
+	assert.Contains(t, refused(t, "max_time", err), "900 to 604800: a trial decides after block 2 of all arms at the "+
+		"earliest, and 1 fit; a span counts for 90 s", "ten spans of three median latencies that were measured before")
+	p.Latency = 0
 	p.MaxTime, p.Before, p.More = 779, 70, []api.ModeState{leastLoaded}
 	_, err = New(p)
 	assert.Contains(t, refused(t, "max_time", err), "780 to 604800", "six spans of a minute, each after 70 s")

@@ -122,11 +122,11 @@ func (c *Result) need(seconds, limit, worse, low, high float64, scatters bool) {
 func about(seconds float64) string {
 	switch {
 	case seconds < 90:
-		return fmt.Sprintf("%.0f s", seconds)
+		return whole(seconds) + " s"
 	case seconds < 90*60:
-		return fmt.Sprintf("%.0f min", seconds/60)
+		return whole(seconds/60) + " min"
 	}
-	return fmt.Sprintf("%.0f h", seconds/3600)
+	return whole(seconds/3600) + " h"
 }
 
 // changeText formats a value with its change, such as "654 ms, +3.1 % (95 %: −0.4 to +6.6 %) on 634 ms".
@@ -236,8 +236,8 @@ func (r *Results) gateFigures() (all []gateFigure) {
 				if q.Kind == baseline.Share {
 					unit = "points"
 				}
-				g.text = fmt.Sprintf("%.1f %s %s (95 %%: %.1f to %.1f %s better)", 100*math.Abs(*f.Advantage), unit,
-					betterOrWorse(*f.Advantage), 100*in[0], 100*in[1], unit)
+				g.text = fmt.Sprintf("%s %s %s (95 %%: %s to %s %s better)", tenths(100*math.Abs(*f.Advantage)), unit,
+					betterOrWorse(*f.Advantage), tenths(100*in[0]), tenths(100*in[1]), unit)
 				g.unknown = f.Outcome == api.OutcomeWithheld
 				g.worse = !g.unknown && *f.Advantage+proof.Simultaneous(n)*(in[1]-*f.Advantage) < 0
 			}

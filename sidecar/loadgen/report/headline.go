@@ -69,7 +69,7 @@ func tradedFor(t *api.TrialState, a, b string) string {
 		return nameOf(f.More, a, b) + " fails more turns"
 	}
 	if len(t.Worse) > 0 && !unlike(t.Guards) {
-		return fmt.Sprintf("%s under %s", changeOf(&t.Worse[0], true), b)
+		return fmt.Sprintf("%s under %s", changeOf(&t.Worse[0], true, ""), b)
 	}
 	return "their answers differ"
 }

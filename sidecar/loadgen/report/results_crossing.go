@@ -238,8 +238,8 @@ func (r *Results) cascade(p *proof.Pair, l *proof.Level) (text []string) {
 	}
 	var steps []string
 	if batch := float64(b.Deployment.MaxBatchSize); y.InflightLargest != nil && batch > 0 && *y.InflightLargest > batch {
-		steps = append(steps, fmt.Sprintf("the busiest worker had up to %.0f requests in flight, more than its batch "+
-			"of %.0f", *y.InflightLargest, batch))
+		steps = append(steps, fmt.Sprintf("the busiest worker had up to %s requests in flight, more than its batch "+
+			"of %s", whole(*y.InflightLargest), whole(batch)))
 	}
 	if y.QueueSecond != nil && *y.QueueSecond > *x.QueueLargest {
 		steps = append(steps, fmt.Sprintf("queue times grew on more than one worker, to %s and %s",

@@ -12,15 +12,19 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// sections returns all sections in reading order. The findings come first, and sections without content are left out.
+// sections returns all sections in reading order. The findings come first and the setup last, and sections without
+// content are left out.
 func (r *Results) sections() []Section {
 	top := Section{Top: true, Text: r.Words}
-	if run := r.Sweep; run != nil && run.Unfinished != "" {
+	if run := r.Sweep; run != nil && run.Unfinished != "" && !strings.Contains(strings.Join(r.Words, ""), run.Unfinished) {
 		top.add("Unfinished", fmt.Sprintf("%s, with %s measured. This report is partial.", run.State, run.Unfinished))
 	}
 	results := Section{Title: "Results", Text: r.howToRead(), Charts: r.charts()}
-	all := append([]Section{top, r.setup(), r.methodology(), r.notes(), results}, r.trialSections()...)
-	all = append(all, r.capacitySections()...)
+	if r.OfTrial() {
+		results.Title = "Details"
+	}
+	all := append([]Section{top, r.armsSection()}, r.verdictSections()...)
+	all = append(append(append(all, results), r.trialSections()...), r.capacitySections()...)
 	if len(r.Sides) == 1 || len(r.Sides) > 0 && r.OfTrial() {
 		all = append(all, r.figures())
 	}
@@ -28,7 +32,8 @@ func (r *Results) sections() []Section {
 		all = append(all, r.pairSections(&r.Pairs[i])...)
 	}
 	all = append(all, r.sustained(), r.crossing(), r.summary(), r.costs())
-	return filled(append(all, r.workers(), r.hitCauses(), r.firstTokens(), r.spans(), r.inputs()))
+	return filled(append(all, r.workers(), r.hitCauses(), r.firstTokens(), r.spans(), r.inputs(), r.methodology(),
+		r.setup(), r.notes()))
 }
 
 // sameForAll reports whether a text is the same for all sides.
@@ -350,7 +355,7 @@ func trialWarmUp(q *api.SweepRequest, t *api.TrialState) string {
 
 // leadIn describes the least time at the beginning of a slot that does not count.
 func leadIn(q *api.SweepRequest) string {
-	return fmt.Sprintf("%.0f s", max(proof.LeadIn, value64(q.WarmUp)))
+	return whole(max(proof.LeadIn, value64(q.WarmUp))) + " s"
 }
 
 // countedWords describes how long a span counts. pairs selects the method of earlier versions.
@@ -516,10 +521,10 @@ func (r *Results) howToRead() (text []string) {
 		if t := r.Sweep.Trial; t != nil && t.Succeeded {
 			times += " but the mean TTFT"
 		}
-		return []string{"Under “The verdict”, arms are compared by whole blocks: failed turns count in " + times + ", and " +
-			"a value is the mean over the spans, geometric for times and rates, adjusted for the block and the place of each " +
-			"span, so that values and differences agree. “Figures” and “Spans” have what was measured, without adjustment. " +
-			"In brackets are 95 % intervals of each arm by itself. " + overSpans}
+		return append(r.howDecided(), "Under “The verdict”, arms are compared by whole blocks: failed turns count in "+
+			times+", and a value is the mean over the spans, geometric for times and rates, adjusted for the block and the "+
+			"place of each span, so that values and differences agree. “Figures” and “Spans” have what was measured, without "+
+			"adjustment. In brackets are 95 % intervals of each arm by itself. "+overSpans)
 	}
 	times, shares := "times", "hit rates"
 	if r.drafts() {
@@ -687,10 +692,14 @@ func (r *Results) figures() Section {
 			rows = append(rows, &r.Sides[i].Rows[j])
 		}
 	}
+	all := []*quantity{meanTTFT}
 	for _, q := range r.Quantities() {
+		all = append(all, describe(q))
+	}
+	for _, q := range all {
 		if r.anyRow(func(row *api.BaselineRow) bool { return *q.In(row) != nil }) {
-			known = append(known, describe(q))
-			s.Table.Head = append(s.Table.Head, withFailures(describe(q).title, describe(q).isTime(), rows...))
+			known = append(known, q)
+			s.Table.Head = append(s.Table.Head, withFailures(q.title, q.isTime(), rows...))
 		}
 	}
 	failed := r.anyRow(func(row *api.BaselineRow) bool { return row.ErrorRatio != nil })
@@ -782,7 +791,7 @@ func (r *Results) inputs() Section {
 			date = in.Date.UTC().Format(time.RFC3339)
 		}
 		if in.Seed != nil {
-			seed = strconv.FormatUint(*in.Seed, 10)
+			seed = shortID(strconv.FormatUint(*in.Seed, 10))
 		}
 		s.Table.add(cmp.Or(in.File, notRecorded), date, seed, cmp.Or(in.Version, notRecorded))
 	}

@@ -103,11 +103,11 @@ func (r *Results) spans() Section {
 			began = x.Started.UTC().Format(time.RFC3339)
 		}
 		if !x.CountedFrom.IsZero() && x.Until.After(x.CountedFrom) {
-			counted = fmt.Sprintf("%.0f s", x.Until.Sub(x.CountedFrom).Seconds())
+			counted = whole(x.Until.Sub(x.CountedFrom).Seconds()) + " s"
 		}
 		row := []string{
 			number, r.modeName(x.Mode), x.Level.String(), began, counted,
-			strconv.Itoa(x.Turns), strconv.Itoa(x.Failed), strconv.FormatUint(x.Seed, 10),
+			api.Count(x.Turns), api.Count(x.Failed), shortID(strconv.FormatUint(x.Seed, 10)),
 		}
 		if values != nil {
 			value := ""
@@ -277,11 +277,11 @@ func (r *Results) firstTokens() Section {
 		if spans == 0 {
 			continue
 		}
-		row := []string{name, tenthsOfMs(measured / spans)}
+		row := []string{name, api.InMS(measured / spans)}
 		for _, part := range []string{"router", "queue", "prefill", "rest"} {
 			cell := "–"
 			if sum, known := sums[part]; known {
-				cell = tenthsOfMs(sum / spans)
+				cell = api.InMS(sum / spans)
 			}
 			row = append(row, cell)
 		}
@@ -293,8 +293,6 @@ func (r *Results) firstTokens() Section {
 	return s
 }
 
-func tenthsOfMs(seconds float64) string { return fmt.Sprintf("%.1f", 1e3*seconds) }
-
 func armLetter(arm string) string {
 	if proof.Arm(arm) == proof.ArmPilot {
 		return arm
@@ -304,14 +302,15 @@ func armLetter(arm string) string {
 
 // chartedQuantities lists the quantities with a chart.
 var chartedQuantities = []struct {
-	of    proof.Quantity
+	*quantity
 	unit  string
 	scale float64 // from the quantity's unit to unit
 }{
-	{proof.QuantityTTFT95, "ms", 1000},
-	{proof.QuantityTTFT50, "ms", 1000},
-	{proof.QuantityThroughput, "tokens/s", 1},
-	{proof.QuantityHitRate, "%", 100},
+	{meanTTFT, "ms", 1000},
+	{describe(proof.QuantityTTFT95), "ms", 1000},
+	{describe(proof.QuantityTTFT50), "ms", 1000},
+	{describe(proof.QuantityThroughput), "tokens/s", 1},
+	{describe(proof.QuantityHitRate), "%", 100},
 }
 
 // charts draws the sides over their levels. It draws nothing if no side has two levels.
@@ -319,8 +318,15 @@ func (r *Results) charts() (all []chart.Chart) {
 	if !slices.ContainsFunc(r.Sides, func(s proof.Side) bool { return len(s.Rows) > 1 }) {
 		return nil
 	}
+	unused := meanTTFT // recorded results lack it
+	if r.anyRow(func(row *api.BaselineRow) bool { return row.TTFTMean != nil }) {
+		unused = describe(proof.QuantityTTFT50)
+	}
 	for _, c := range chartedQuantities {
-		q := describe(c.of)
+		q := c.quantity
+		if q == unused {
+			continue
+		}
 		var series []chart.Series
 		for j := range r.Sides {
 			one := chart.Series{Name: r.Sides[j].Name}
@@ -339,7 +345,7 @@ func (r *Results) charts() (all []chart.Chart) {
 			series = append(series, one)
 		}
 		slo := 0.
-		if c.of == proof.QuantityTTFT95 {
+		if q.Quantity == proof.QuantityTTFT95 {
 			slo = r.SLO.TTFT
 		}
 		drawn := chart.Levels(q.title, c.unit, c.scale*slo, series...)

@@ -511,6 +511,13 @@ func TestUnfinishedSweepDoesNotSayWhatIsSustained(t *testing.T) {
 		s := swept(api.SweepLevels, tt.planned...)
 		s.State, s.Progress.Spans = api.SweepRunning, 2
 		s.Rows = []api.BaselineRow{measured(60, roundRobin, .4, 2000, .02), measured(120, roundRobin, tt.p95, 2500, .02)}
+		for i, row := range s.Rows {
+			for repeat := range *s.Request.Repeats {
+				s.Spans = append(s.Spans, api.SweepSpan{Number: 3*i + repeat, Attempt: 1, Mode: roundRobin, Level: row.Level})
+			}
+		}
 		assert.Contains(t, strings.Join(Words(&s), "\n"), tt.want, "%v", tt)
+		s.Spans = s.Spans[:1]
+		assert.Contains(t, strings.Join(Words(&s), "\n"), "what Round-robin sustains is not known yet", "1 of 6 spans")
 	}
 }

@@ -50,6 +50,9 @@ var quantities = slices.Concat(latencies[:2], []*quantity{
 	{proof.QuantityGPUMemory, speculation, "Memory of a GPU", "memory of a GPU", gigabytes},
 })
 
+// meanTTFT decides trials. Figures and charts of a sweep show it first, and no pair of results is judged by it.
+var meanTTFT = &quantity{baseline.QuantityOf("ttft_mean"), "TTFT", "Mean TTFT", "mean", api.Milliseconds}
+
 // latencies describes the percentiles of times, first those of TTFT. Each time has a table.
 var latencies = func() (all []*quantity) {
 	for _, q := range baseline.Latencies {
@@ -246,4 +249,14 @@ func capital(text, name string) string {
 		return text
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// shortID shortens a number of more than 12 digits that identifies something, for readers. JSON and tables for programs
+// have all of it.
+func shortID(id string) string {
+	const ends = 4
+	if len(id) <= 3*ends || strings.Trim(id, "0123456789") != "" {
+		return id
+	}
+	return id[:ends] + "…" + id[len(id)-ends:]
 }

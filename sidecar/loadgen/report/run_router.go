@@ -102,7 +102,7 @@ func eachWorker(workers []WorkerTurns) string {
 	const most = 8
 	var each []string
 	for _, w := range workers[:min(len(workers), most)] {
-		each = append(each, fmt.Sprintf("%s %d", api.Printable(w.Worker), w.Turns))
+		each = append(each, api.Printable(shortID(w.Worker))+" "+api.Count(w.Turns))
 	}
 	if n := len(workers) - most; n > 0 {
 		each = append(each, fmt.Sprintf("%d more", n))
@@ -145,8 +145,8 @@ func (r *Run) routerLines() (lines []string) {
 	if g == nil {
 		return lines
 	}
-	lines = append(lines, fmt.Sprintf("turns by worker: %s; the busiest has %.2f times the mean",
-		eachWorker(g.Workers), g.Skew))
+	lines = append(lines, fmt.Sprintf("turns by worker: %s; the busiest has %s times the mean",
+		eachWorker(g.Workers), hundredths(g.Skew)))
 	if g.Later > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d later turns (%s) went to the worker of the turn before",
 			g.SameWorker, g.Later, api.Percent(float64(g.SameWorker)/float64(g.Later))))

@@ -347,11 +347,11 @@ func (r *Run) baselineLines() []string {
 	case c.Withheld != "":
 		return []string{fmt.Sprintf("%s: not compared: %s", c.Title, c.Withheld)}
 	case c.Settling:
-		return []string{fmt.Sprintf("%s: not compared, still settling: needs another %.0f s of counted turns", c.Title,
-			c.SettlingFor)}
+		return []string{fmt.Sprintf("%s: not compared, still settling: needs another %s s of counted turns", c.Title,
+			whole(c.SettlingFor))}
 	}
-	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %s:", c.Title,
-		c.Level.InWords(), c.Seconds, plural(c.N, "counted turn"))}
+	lines := []string{fmt.Sprintf("%s, at %s; the last %s s of the run, %s:", c.Title,
+		c.Level.InWords(), whole(c.Seconds), plural(c.N, "counted turn"))}
 	for _, column := range c.Columns {
 		lines = append(lines, fmt.Sprintf("vs. %s: %s", columnMode(column), strings.Join(columnOutcomes(column), ", ")))
 	}

@@ -210,7 +210,8 @@ func (r *Shadow) facts() []string {
 		origin = t.Form
 	}
 	facts := []string{
-		fmt.Sprintf("%d requests in %.0f s (they arrive over %.1f s), %s.", t.Requests, t.Seconds, t.Arrivals, origin),
+		fmt.Sprintf("%s requests in %s s (they arrive over %s s), %s.", api.Count(t.Requests), whole(t.Seconds),
+			tenths(t.Arrivals), origin),
 		fmt.Sprintf("%s with a KV cache of %d blocks of %d tokens each (%d tokens).", plural(s.Workers, "worker"), s.Blocks,
 			s.BlockTokens, s.Blocks*s.BlockTokens),
 	}
@@ -232,11 +233,11 @@ func (r *Shadow) doubts() (doubts []string) {
 	}
 	if a := r.Account; a != nil {
 		doubts = append(doubts, fmt.Sprintf("Cache model: with the real choices the modeled hit rate is %s; the workers "+
-			"reported %s (%d requests, error %.1f points).",
-			api.Percent(a.ModeledRatio), api.Percent(a.MeasuredRatio), a.Requests, 100*a.Error))
+			"reported %s (%s requests, error %s points).",
+			api.Percent(a.ModeledRatio), api.Percent(a.MeasuredRatio), api.Count(a.Requests), tenths(100*a.Error)))
 		if a.Error > MaxCacheError {
-			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the figures of the other "+
-				"policies. Check the cache capacity and --answers.", 100*MaxCacheError))
+			doubts = append(doubts, fmt.Sprintf("That is more than %s points: do not trust the figures of the other "+
+				"policies. Check the cache capacity and --answers.", whole(100*MaxCacheError)))
 		}
 	}
 	if c := r.Choices; c != nil {

@@ -35,7 +35,7 @@ func (r *Results) stateWords(some bool) []string {
 	run := r.Sweep
 	nothing := ""
 	if !some {
-		nothing = nothingFound(run)
+		nothing = r.nothingFound()
 	}
 	by, because, state := "", "", ""
 	switch {
@@ -68,19 +68,26 @@ func fullStop(text string) string {
 }
 
 // nothingFound describes a sweep without findings.
-func nothingFound(run *proof.Run) string {
+func (r *Results) nothingFound() string {
+	run := r.Sweep
 	what := "the first measurement is still running"
 	if run.State.Ended() {
 		what = "no measurement was completed"
 	}
 	if t := run.Trial; t != nil && run.Progress.Spans > 0 {
-		what = fmt.Sprintf("%d of the %d blocks before the first look are complete", t.Blocks, cmp.Or(t.FirstLook, 2))
+		what = fmt.Sprintf("%d of %s before the first look", t.Blocks, plural(cmp.Or(t.FirstLook, 2), "whole block"))
 	}
 	if run.Request.Kind == api.SweepCapacity && run.Progress.Spans > 0 {
 		return "No capacity is known: no level has been measured until its verdict was certain enough."
 	}
 	if run.State.Ended() {
 		return "Nothing was measured: " + what + "."
+	}
+	if run.Trial != nil {
+		if soFar := r.soFarWords(); soFar != "" {
+			return "Not known yet: " + soFar + ", after " + what + "."
+		}
+		return "Not known yet: " + what + "."
 	}
 	return "No results yet: " + what + "."
 }
@@ -452,7 +459,7 @@ func durationText(seconds float64) string {
 	case seconds < 3*3600:
 		return plural(int(math.Round(seconds/60)), "minute")
 	}
-	return fmt.Sprintf("%.1f hours", seconds/3600)
+	return tenths(seconds/3600) + " hours"
 }
 
 func plural(n int, what string) string {

@@ -73,7 +73,7 @@ func (r *Results) afterEffectWords() []string {
 	}
 	return []string{fmt.Sprintf("In the first third of what counts of each %s, %s of %s is %s, in the rest %s, and that "+
 		"change is certain (%s): a change of arm has after-effects on what was measured. Ask again with a longer warm-up "+
-		"(warm_up).", what, m.Name(), b, directed(e.First, m.Share()), directed(e.Rest, m.Share()),
+		"(warm_up).", what, m.Name(), b, directed(e.First, m), directed(e.Rest, m),
 		intervalText(&e.Interval, m.Share()))}
 }
 

@@ -20,7 +20,7 @@ func guardWords(guards []api.TrialDifference, a, b string) (all []string) {
 			return []string{answerWords(a, b, d.Difference, *d.Interval)}
 		default:
 			all = append(all, fmt.Sprintf("the share of %s under %s is %s than under %s", m.Name(), b,
-				change(d.Difference, d.Interval[0], d.Interval[1], true), a))
+				change(d.Difference, d.Interval[0], d.Interval[1], m), a))
 		}
 	}
 	return all
@@ -29,16 +29,16 @@ func guardWords(guards []api.TrialDifference, a, b string) (all []string) {
 // answerWords describes how much shorter or longer the answers of b are.
 func answerWords(a, b string, difference float64, in [2]float64) string {
 	if difference > 1 {
-		return fmt.Sprintf("answers under %s are %.1f times as long (%.1f to %.1f times) as under %s", b, 1+difference,
-			1+in[0], 1+in[1], a)
+		return fmt.Sprintf("answers under %s are %s (%s to %s times) as under %s", b, timesAsLong(difference),
+			tenths(1+in[0]), tenths(1+in[1]), a)
 	}
 	word, low, high := "longer", in[0], in[1]
 	if difference < 0 {
 		word, low, high = "shorter", -in[1], -in[0]
 		difference = -difference
 	}
-	return fmt.Sprintf("answers under %s are %.1f %% %s (%.1f to %.1f %%) than under %s", b, 100*difference, word,
-		100*low, 100*high, a)
+	return fmt.Sprintf("answers under %s are %s %% %s (%s to %s %%) than under %s", b, tenths(100*difference), word,
+		tenths(100*low), tenths(100*high), a)
 }
 
 // guardSentences names the levels of a pair at which one side fails more turns, or at which answers differ in length.

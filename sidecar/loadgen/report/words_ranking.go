@@ -8,7 +8,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
-	"kvbooth/sidecar/loadgen/report/chart"
 )
 
 // ranking returns the ranking of a trial of more than two arms. It is nil for any other report.
@@ -67,9 +66,13 @@ func (r *Results) rankingWords() string {
 	t, k := r.Sweep.Trial, r.Sweep.Trial.Ranking
 	at := fmt.Sprintf("at %s, on %s: ", api.LevelsInWords(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
 	best := r.armName(k.Places[0].Arm)
-	lead := fmt.Sprintf("%s than under %s", changeOf(t.Primary, true), r.armName(k.Places[1].Arm))
+	lead := changeOf(t.Primary, true, "") + " than under " + r.armName(k.Places[1].Arm)
+	if verbOf(t.Primary.Difference) != " is " {
+		lead = changeOf(t.Primary, true, "") + " from that under " + r.armName(k.Places[1].Arm)
+	}
 	under := "under " + best + ", " + lead
-	clauses := append([]string{r.rankedFailures()}, r.rankedGuards()...)
+	rest := append([]string{r.rankedFailures()}, r.rankedGuards()...)
+	var clauses []string
 	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.Best:
@@ -108,6 +111,7 @@ func (r *Results) rankingWords() string {
 			clauses = append(clauses, "may be the best: "+join(may))
 		}
 	}
+	clauses = append(clauses, rest...)
 	if proof.Verdict(t.Verdict) != proof.NoDifference {
 		clauses = append(clauses, r.groupWords()...)
 	}
@@ -228,7 +232,7 @@ func (r *Results) tradeWords() string {
 			case p.More == winner:
 				reason = "and fails more turns"
 			case len(p.Worse) > 0 && !unlike(p.Guards):
-				reason = "but its " + changeOf(&p.Worse[0], winner == p.B)
+				reason = "but its " + changeOf(&p.Worse[0], winner == p.B, "")
 			}
 			parts = append(parts, fmt.Sprintf("%s has a better %s than %s %s", r.armName(winner), m.Name(),
 				r.armName(other), reason))
@@ -249,23 +253,23 @@ func (r *Results) groupWords() (all []string) {
 	return all
 }
 
-// rankingSections returns the table of places and the table of pairs. It returns nothing before the first look.
-func (r *Results) rankingSections() []Section {
-	k := r.ranking()
-	if k == nil || len(k.Pairs) == 0 {
-		return nil
-	}
-	m := proof.Metric(r.Sweep.Trial.Primary.Metric)
-	name := sentenceCase(m.Name())
-	places := Section{
+// placesSection returns the table of places, by the deciding metric.
+func (r *Results) placesSection() Section {
+	k, m := r.ranking(), proof.Metric(r.Sweep.Trial.Primary.Metric)
+	s := Section{
 		Title: "The verdict", Level: 3,
-		Text: []string{r.rankingWords(), "By " + m.Name() + ". An arm may have each of the places in its row: another one " +
-			"is ahead of it where that is shown to be better. The mean is over all blocks. Of an arm that left the trial, it " +
-			"is what is estimated for the blocks without it, or none where it did not serve."},
-		Table: &Table{Words: []int{1, 3}, Head: []string{
-			"Place", "Arm", name, "Took part", "May be the best", "Failed turns", "Tokens per answer",
-		}},
+		Text: []string{"An arm may have each of the places in its row: another one is ahead of it where that is shown to be " +
+			"better. The value is over all blocks. Of an arm that left the trial, it is what is estimated for the blocks " +
+			"without it, or none where it did not serve."},
+		Table: &Table{Words: []int{1}, Head: []string{"Place", "Arm", sentenceCase(m.Name()) + " (decides)"}},
 	}
+	beside := describe(proof.QuantityTTFT95)
+	p95 := m == proof.MeanTTFT
+	if p95 {
+		s.Table.Head = append(s.Table.Head, beside.title)
+	}
+	s.Table.Words = append(s.Table.Words, len(s.Table.Head))
+	s.Table.Head = append(s.Table.Head, "Took part", "May be the best", "Failed turns", "Tokens per answer")
 	for _, p := range k.Places {
 		part, may, mean := "to the end", "no", ""
 		if !proof.Verdict(r.Sweep.Trial.Verdict).Over() {
@@ -283,9 +287,33 @@ func (r *Results) rankingSections() []Section {
 		if p.Mean != nil {
 			mean = trialValue(m, *p.Mean)
 		}
-		places.Table.add(placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures), r.answerTokens(p.Arm))
+		row := []string{placeOf(p.Place), r.armName(p.Arm), mean}
+		if p95 {
+			cell := ""
+			if of := r.rowOf(p.Mode); of != nil && of.TTFT.P95 != nil {
+				cell = beside.value(*of.TTFT.P95)
+			}
+			row = append(row, cell)
+		}
+		s.Table.add(append(row, part, may, failedShare(p.Failures), r.answerTokens(p.Arm))...)
 	}
-	pairs := Section{
+	return s
+}
+
+// rowOf returns what a trial measured of a mode at its level; nil where nothing counts yet.
+func (r *Results) rowOf(m api.ModeState) *api.BaselineRow {
+	for i := range r.Sides {
+		if s := &r.Sides[i]; s.Mode == m && len(s.Rows) > 0 {
+			return &s.Rows[0]
+		}
+	}
+	return nil
+}
+
+// pairsSection returns the comparison of every pair of arms by the deciding metric.
+func (r *Results) pairsSection() Section {
+	k, m := r.ranking(), proof.Metric(r.Sweep.Trial.Primary.Metric)
+	s := Section{
 		Title: "Every pair", Level: 3,
 		Text: []string{fmt.Sprintf("The difference in %s, by the last look at which "+
 			"both took part. The intervals hold for all pairs and looks together.", m.Name())},
@@ -295,18 +323,15 @@ func (r *Results) rankingSections() []Section {
 	}
 	for i := range k.Pairs {
 		p := &k.Pairs[i]
-		pairs.Table.Rows = append(pairs.Table.Rows, []string{
+		s.Table.add(
 			r.armName(p.B), r.armName(p.A), strconv.Itoa(p.Blocks), signed(p.Primary.Difference, m.Share()),
 			intervalText(p.Primary.Interval, m.Share()), r.pairConclusion(p),
-		})
+		)
 	}
-	groups := r.groupWords()
-	for i := range groups {
-		groups[i] = sentenceCase(groups[i]) + "."
+	for _, text := range r.groupWords() {
+		s.Text = append(s.Text, sentenceCase(text)+".")
 	}
-	pairs.Text = append(pairs.Text, groups...)
-	places.Charts = []chart.Chart{r.behindBest(m)}
-	return []Section{places, pairs}
+	return s
 }
 
 // answerTokens returns the output tokens per answer of an arm; empty where they are not known.
@@ -325,37 +350,8 @@ func (r *Results) answerTokens(arm api.TrialArm) string {
 	return ""
 }
 
-// behindBest draws how far each arm is from the one in the first place, by the intervals of the pairs.
-func (r *Results) behindBest(m proof.Metric) chart.Chart {
-	k, t := r.ranking(), r.Sweep.Trial
-	best := k.Places[0].Arm
-	percent := func(v float64) float64 { return 100 * v }
-	unit := "%"
-	if m.Share() {
-		unit = "percentage points"
-	}
-	var rows []chart.Row
-	for _, place := range k.Places[1:] {
-		i := slices.IndexFunc(k.Pairs, func(p api.TrialPair) bool { return p.B == best && p.A == place.Arm })
-		if i < 0 {
-			continue
-		}
-		d, in := turned(&k.Pairs[i].Primary, m)
-		row := chart.Row{
-			Name: r.armName(place.Arm), Value: percent(d),
-			Title: fmt.Sprintf("%s %s (%s)", r.armName(place.Arm), signed(d, m.Share()), intervalText(in, m.Share())),
-		}
-		if in != nil {
-			row.Band = &[2]float64{percent(in[0]), percent(in[1])}
-		}
-		rows = append(rows, row)
-	}
-	return chart.Rows(fmt.Sprintf("%s compared with %s", sentenceCase(m.Name()), r.armName(best)), unit,
-		[2]float64{percent(t.Boundaries[0]), percent(t.Boundaries[1])}, rows)
-}
-
 // turned returns the difference of a pair's first arm from its second one, which the pair has the other way round.
-func turned(p *api.TrialDifference, m proof.Metric) (d float64, in *[2]float64) {
+func turned(p *api.TrialDifference, m proof.Metric) (d api.TrialDifference) {
 	turn := func(v float64) float64 {
 		if m.Share() {
 			return -v
@@ -363,9 +359,10 @@ func turned(p *api.TrialDifference, m proof.Metric) (d float64, in *[2]float64) 
 		return 1/(1+v) - 1
 	}
 	if p.Interval != nil {
-		in = &[2]float64{turn(p.Interval[1]), turn(p.Interval[0])}
+		d.Interval = &[2]float64{turn(p.Interval[1]), turn(p.Interval[0])}
 	}
-	return turn(p.Difference), in
+	d.Difference = turn(p.Difference)
+	return d
 }
 
 func (r *Results) pairConclusion(p *api.TrialPair) string {
@@ -377,7 +374,7 @@ func (r *Results) pairConclusion(p *api.TrialPair) string {
 		text += ", their answers differ"
 	}
 	for i := range p.Worse {
-		text += ", " + changeOf(&p.Worse[i], true) + " under " + r.armName(p.B)
+		text += ", " + changeOf(&p.Worse[i], true, "") + " under " + r.armName(p.B)
 	}
 	return text
 }

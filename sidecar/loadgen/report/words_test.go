@@ -388,7 +388,7 @@ func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	s.Trial.Blocks = 0
 	s.Spans = []api.SweepSpan{{Arm: "a"}, {Number: 1, Spoiled: "its caches were not cold"}}
 	s.Progress.Spans = 1
-	const nothing = "No results yet: 0 of the 2 blocks before the first look are complete."
+	const nothing = "Not known yet: 0 of 2 whole blocks before the first look."
 	assert.Equal(t, []string{nothing}, Words(&s))
 	s.Spans = append(s.Spans, api.SweepSpan{
 		Number: 1, Attempt: 2, Spoiled: "the load generator itself was late; give it more CPU",
@@ -401,6 +401,37 @@ func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	assert.Equal(t, "Paused by ann, who stopped the workload, with 1 span measured.", Words(&s)[1])
 	s.Reason, s.Cause = "the target failed in a span twice", api.CauseTarget
 	assert.Equal(t, "Paused, with 1 span measured: the target failed in a span twice.", Words(&s)[1])
+}
+
+// Before the first look, a report begins with the deciding metric of each arm so far, and ends with the setup.
+func TestReportBeginsWithWhatDecides(t *testing.T) {
+	s := tried(proof.Running, nil)
+	s.Rows, s.Trial.Blocks, s.Trial.FirstLook, s.Progress.Spans = crossed().Rows[2:4], 1, 2, 3
+	r := OfSweep(s)
+	assert.Equal(t, "Not known yet: TTFT p95 is 595 ms under Round-robin and 590 ms under KV-aware so far, after 1 of 2 "+
+		"whole blocks before the first look.", r.Words[0])
+	all := r.Document().Sections
+	assert.Equal(t, "TTFT p95, which decides", all[1].Charts[0].Title)
+	assert.Len(t, all[1].Charts[0].Marks, 2)
+	assert.Equal(t, "Setup", all[len(all)-1].Title)
+	assert.NotContains(t, markdownOf(t, r), "sustains nothing")
+}
+
+// A difference that rounds to 0 has no direction, and times more than twice as long are no per cent.
+func TestChangesInWords(t *testing.T) {
+	d := difference(proof.TTFT95, 0, -.02, .03, proof.Running)
+	assert.Equal(t, "TTFT p95 of kv differs by 0.0 % (2.0 % lower to 3.0 % higher)", changeOf(&d, true, " of kv"))
+	d = difference(proof.TTFT95, 2.3, 1.9, 2.8, proof.ABetter)
+	assert.Equal(t, "TTFT p95 is 3.3 times as long (2.9 to 3.8 times)", changeOf(&d, true, ""))
+}
+
+// What a trial says before its start has the number of blocks that fit into its time.
+func TestOutlookSaysHowManyBlocksFit(t *testing.T) {
+	s := tried(proof.Running, nil)
+	p := proof.Plan{A: roundRobin, B: kv, Level: s.Request.Levels[0], Primary: proof.TTFT95, Seconds: 60, MaxTime: 3600,
+		Before: 30, Latency: 25}
+	assert.Equal(t, "A block takes at least 8 minutes, so that at most 7 fit into 60 minutes. The first look comes after "+
+		"block 2, 16 minutes after the start at the earliest.", Outlook(&s.Request, &api.TrialState{FirstLook: 2}, &p)[2])
 }
 
 // The sentence of the stage names the arm that fails more turns, where that is the verdict.
@@ -559,6 +590,6 @@ func TestFirstTokens(t *testing.T) {
 		spent(roundRobin, .1, all), spent(roundRobin, .2, all), spent(kv, .1, &api.FirstTokenParts{Engine: .09}),
 	}
 	assert.Equal(t, [][]string{
-		{"Round-robin", "150.0", "70.0", "20.0", "50.0", "10.0"}, {"KV-aware", "100.0", "10.0", "–", "–", "90.0"},
+		{"Round-robin", "150", "70.0", "20.0", "50.0", "10.0"}, {"KV-aware", "100", "10.0", "–", "–", "90.0"},
 	}, OfSweep(s).firstTokens().Table.Rows)
 }

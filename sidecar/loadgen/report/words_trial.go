@@ -85,28 +85,32 @@ func (r *Results) findWords(t *api.TrialState) []string {
 }
 
 // Outlook describes what a trial asks and what difference it can find, before it starts, what earlier trials of its
-// arms bring, and the time until its first look.
-func Outlook(q *api.SweepRequest, t *api.TrialState) []string {
+// arms bring, how many blocks fit into its time, and the time until its first look.
+func Outlook(q *api.SweepRequest, t *api.TrialState, p *proof.Plan) []string {
 	how := "Each span begins on cold caches."
 	if q.Warm() {
 		how = fmt.Sprintf("On warm caches that both arms share: the arm changes every %s or so within one run.",
 			durationText(*q.Seconds))
 	}
-	d, p := t.Detectable, t.Prior
+	d, prior := t.Detectable, t.Prior
 	if d == nil {
+		block, first := p.LeastSeconds()
 		return []string{how, "What it can find is known after its first block: no such trial of these arms was run on this " +
-			"target."}
+			"target.", fmt.Sprintf("A block takes at least %s, so that at most %d fit into %s. The first look comes after block "+
+			"%d, %s after the start at the earliest.", durationText(block), int(p.MaxTime/block), durationText(p.MaxTime),
+			t.FirstLook, durationText(first))}
 	}
 	text := "It " + finds(q, d)
-	if p != nil {
-		text += fmt.Sprintf(" The scatter of %s counts", plural(p.Trials, "earlier trial"))
-		if p.Without != nil {
-			text += fmt.Sprintf("; without it, %.1f%s or more", 100**p.Without, unitOf(proof.Metric(*q.Primary).Share()))
+	if prior != nil {
+		text += fmt.Sprintf(" The scatter of %s counts", plural(prior.Trials, "earlier trial"))
+		if prior.Without != nil {
+			text += fmt.Sprintf("; without it, %s%s or more", tenths(100**prior.Without), unitOf(proof.Metric(*q.Primary).Share()))
 		}
 		text += "."
 	}
-	return []string{how, fmt.Sprintf("%s A block takes about %s, and the first look comes after block %d.", text,
-		durationText(d.BlockSeconds), t.FirstLook)}
+	return []string{how, fmt.Sprintf("%s A block takes about %s, so that %d fit into %s, and the first look comes after block "+
+		"%d, about %s after the start.", text, durationText(d.BlockSeconds), int(p.MaxTime/d.BlockSeconds),
+		durationText(p.MaxTime), t.FirstLook, durationText(float64(t.FirstLook)*d.BlockSeconds))}
 }
 
 // Soonest names the setting at which a question is answered soonest.
@@ -122,8 +126,8 @@ func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 		basis = "the last such trial of these arms"
 	}
 	primary := proof.Metric(*q.Primary)
-	return fmt.Sprintf("finds a difference of %.1f%s or more in %s within %s in %.0f %% of trials, judged by %s.",
-		100*d.Difference, unitOf(primary.Share()), primary.Name(), durationText(d.Seconds), 100*d.Power, basis)
+	return fmt.Sprintf("finds a difference of %s%s or more in %s within %s in %s %% of trials, judged by %s.",
+		tenths(100*d.Difference), unitOf(primary.Share()), primary.Name(), durationText(d.Seconds), whole(100*d.Power), basis)
 }
 
 // concurrencyWords returns a warning if the concurrency, as the mean over the spans that count, differs from the
@@ -145,7 +149,7 @@ func (r *Results) concurrencyWords() []string {
 	if n == 0 || math.Abs(sum/n-level) <= .1*level {
 		return nil
 	}
-	text := fmt.Sprintf("On average %.0f conversations were in progress, not %.0f", sum/n, level)
+	text := fmt.Sprintf("On average %s conversations were in progress, not %s", whole(sum/n), whole(level))
 	switch {
 	case sum/n < level && failed > 0:
 		text += "; failed turns end their conversations"
@@ -182,7 +186,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 			if (proof.Verdict(d.Outcome) == proof.BBetter) == ofB {
 				list = &better
 			}
-			*list = append(*list, changeOf(d, ofB))
+			*list = append(*list, changeOf(d, ofB, ""))
 			one, other := proof.Metric(d.Metric), proof.Metric(t.Primary.Metric)
 			evidence = evidence || (one == proof.Throughput) != (other == proof.Throughput)
 		default:
@@ -219,13 +223,12 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	a, b := r.trialNames()
 	on := fmt.Sprintf("at %s, on %s%s", api.LevelsInWords(r.Sweep.Request.Levels), plural(t.Blocks, "block"),
 		cachesWords(&r.Sweep.Request, t.Blocks))
-	changed := changeOf(t.Primary, true)
-	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
+	changeOfB := changeOf(t.Primary, true, " of "+b)
 	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.BBetter:
 		start = b + " is better than " + a
-		changeOfB = changed + r.guardrailWords(t, api.TrialArmB)
+		changeOfB = changeOf(t.Primary, true, "") + r.guardrailWords(t, api.TrialArmB)
 	case proof.ABetter:
 		start = a + " is better than " + b
 		changeOfB += r.guardrailWords(t, api.TrialArmA)
@@ -246,8 +249,11 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	default:
 		start = "Undecided so far"
 	}
-	clauses := append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...)
-	clauses = append(clauses, changeOfB)
+	clauses := []string{changeOfB, r.failureWords(t, a, b)}
+	if more := proof.Verdict(t.Verdict) == proof.BFailsMore || proof.Verdict(t.Verdict) == proof.AFailsMore; more {
+		slices.Reverse(clauses)
+	}
+	clauses = append(clauses, guardWords(t.Guards, a, b)...)
 	if len(t.Worse) > 0 {
 		clauses = append(clauses, r.worseWords(t.Worse, b))
 	}
@@ -262,7 +268,7 @@ func (r *Results) worseWords(worse []api.TrialDifference, b string) string {
 	}
 	var all []string
 	for i := range worse {
-		all = append(all, strings.Replace(changeOf(&worse[i], true), " is ", " of "+b+" is ", 1))
+		all = append(all, changeOf(&worse[i], true, " of "+b))
 	}
 	return join(all) + ", where the better one is certainly worse by more than " + margin
 }
@@ -296,7 +302,7 @@ func (r *Results) failureWords(t *api.TrialState, a, b string) string {
 	}
 	if in := f.Interval; in != nil {
 		low, high := math.Abs(in[0]), math.Abs(in[1])
-		text += fmt.Sprintf(" (%.1f to %.1f points more)", 100*min(low, high), 100*max(low, high))
+		text += fmt.Sprintf(" (%s to %s points more)", tenths(100*min(low, high)), tenths(100*max(low, high)))
 	}
 	return text
 }
@@ -371,8 +377,8 @@ func value64(v *float64) float64 {
 }
 
 // changeOf describes the difference of a metric, such as "TTFT p95 is 19.4 % lower (15.1 to 23.2 %)". The difference is
-// that of B against A if ofB is true, else that of A against B.
-func changeOf(d *api.TrialDifference, ofB bool) string {
+// that of B against A if ofB is true, else that of A against B. of names an arm after the metric, such as " of kv".
+func changeOf(d *api.TrialDifference, ofB bool, of string) string {
 	m := proof.Metric(d.Metric)
 	orient := func(v float64) float64 { return v }
 	switch {
@@ -384,72 +390,111 @@ func changeOf(d *api.TrialDifference, ofB bool) string {
 	}
 	difference := orient(d.Difference)
 	if d.Interval == nil {
-		return fmt.Sprintf("%s is %s (not bounded yet)", m.Name(), directed(difference, m.Share()))
+		return fmt.Sprintf("%s%s%s%s (not bounded yet)", m.Name(), of, verbOf(difference), directed(difference, m))
 	}
 	low, high := orient(d.Interval[0]), orient(d.Interval[1])
-	return m.Name() + " is " + change(difference, min(low, high), max(low, high), m.Share())
+	return m.Name() + of + verbOf(difference) + change(difference, min(low, high), max(low, high), m)
 }
 
-// directed formats a difference with its direction, such as "19.4 % lower" or "2.3 times as high". points selects
-// percentage points.
-func directed(difference float64, points bool) string {
-	size := api.Number(100*math.Abs(difference), 1)
+// verbOf returns the verb before [directed], which has no direction for a difference that rounds to 0.
+func verbOf(difference float64) string {
+	if api.IsZero(tenths(100 * math.Abs(difference))) {
+		return " differs by "
+	}
+	return " is "
+}
+
+// directed formats a difference of a metric with its direction, such as "19.4 % lower" or "2.3 times as long".
+func directed(difference float64, m proof.Metric) string {
+	size := tenths(100 * math.Abs(difference))
 	switch {
 	case api.IsZero(size):
-		return size + unitOf(points)
-	case difference > 1 && !points:
-		return api.Number(1+difference, 1) + " times as high"
+		return size + unitOf(m.Share())
+	case difference > 1 && m.Time():
+		return timesAsLong(difference)
+	case difference > 1 && !m.Share():
+		return tenths(1+difference) + " times as high"
 	}
 	direction := "higher"
 	if difference < 0 {
 		direction = "lower"
 	}
-	return size + unitOf(points) + " " + direction
+	return size + unitOf(m.Share()) + " " + direction
 }
 
 // change formats a difference with its interval. The ends of an interval that contains 0 have directions of their own.
-func change(difference, low, high float64, points bool) string {
-	text := directed(difference, points)
+func change(difference, low, high float64, m proof.Metric) string {
+	text, points := directed(difference, m), m.Share()
 	if low < 0 && high < 0 {
 		low, high = -high, -low
 	}
 	switch {
 	case low > 1 && !points:
-		return fmt.Sprintf("%s (%.1f to %.1f times)", text, 1+low, 1+high)
+		return fmt.Sprintf("%s (%s to %s times)", text, tenths(1+low), tenths(1+high))
 	case low > 0 && high > 0 && (points || max(high, difference) <= 1):
-		return fmt.Sprintf("%s (%.1f to %.1f%s)", text, 100*low, 100*high, unitOf(points))
+		return fmt.Sprintf("%s (%s to %s%s)", text, tenths(100*low), tenths(100*high), unitOf(points))
 	}
-	return fmt.Sprintf("%s (%s to %s)", text, directed(low, points), directed(high, points))
+	return fmt.Sprintf("%s (%s to %s)", text, directed(low, m), directed(high, m))
 }
 
-// trialSections returns the verdict of a trial with all metrics. It returns nothing before the first look.
-func (r *Results) trialSections() []Section {
+// verdictSections returns the outcome of a trial by the deciding metric first: all metrics of two arms, or the places of
+// more. It returns nothing before the first look.
+func (r *Results) verdictSections() []Section {
+	switch {
+	case r.Sweep == nil || r.Sweep.Trial == nil || r.Sweep.Trial.Primary == nil:
+		return nil
+	case r.ranking() == nil:
+		return []Section{r.metricsSection("The verdict")}
+	case len(r.ranking().Pairs) == 0:
+		return nil
+	}
+	return []Section{r.placesSection()}
+}
+
+// trialSections returns the comparisons of a trial that its verdict does not show. It returns nothing before the first
+// look.
+func (r *Results) trialSections() (all []Section) {
 	if r.Sweep == nil || r.Sweep.Trial == nil || r.Sweep.Trial.Primary == nil {
 		return nil
 	}
+	if r.ranking() != nil {
+		all = append(all, r.pairsSection(), r.metricsSection("The best arm and the runner-up"))
+	}
+	return append(all, r.looksSection(r.Sweep.Trial))
+}
+
+// howDecided explains on what the verdict of a trial stands. It is empty before the first look.
+func (r *Results) howDecided() []string {
+	t := r.Sweep.Trial
+	switch {
+	case t == nil || t.Primary == nil:
+		return nil
+	case onPairs(t):
+		return []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
+	}
+	pairs, evidence := "", oneEvidence
+	if atRate(&r.Sweep.Request) {
+		evidence = "At a rate, throughput is what arrives, unless a queue grows without end."
+	}
+	if t.Ranking != nil {
+		pairs = ", and so does that of every pair"
+	}
+	all := []string{fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
+		"looks, one after each block%s%s. Where it shows no difference, it is one of 90 %%, of two one-sided tests at 5 %% "+
+		"each. The conclusions on the other metrics hold for all of them jointly. %s", plural(t.Blocks, "whole block"),
+		proof.Metric(t.Primary.Metric).Name(), firstLook(t), pairs, evidence)}
+	if t.PowerSimulated {
+		all = append(all, simulatedPower)
+	}
+	return all
+}
+
+// metricsSection returns the comparison of two arms in all metrics, the deciding one first.
+func (r *Results) metricsSection(title string) Section {
 	t := r.Sweep.Trial
 	a, b := r.trialNames()
-	name := proof.Metric(t.Primary.Metric).Name()
 	head := []string{"Metric", a, b, "Difference", "95 % interval", "Conclusion"}
-	s := Section{Title: "The verdict", Level: 3, Table: &Table{Words: []int{5}, Head: head}}
-	if onPairs(t) {
-		s.Text = []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
-	} else {
-		pairs, evidence := "", oneEvidence
-		if atRate(&r.Sweep.Request) {
-			evidence = "At a rate, throughput is what arrives, unless a queue grows without end."
-		}
-		if t.Ranking != nil {
-			s.Title, pairs = "The best arm and the runner-up", ", and so does that of every pair"
-		} else {
-			s.Text = []string{r.verdictWords(t)}
-		}
-		s.Text = append(s.Text,
-			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
-				"looks, one after each block%s%s. Where it shows no difference, it is one of 90 %%, of two "+
-				"one-sided tests at 5 %% each. The conclusions on the other metrics hold for all of them jointly. %s",
-				plural(t.Blocks, "whole block"), name, firstLook(t), pairs, evidence))
-	}
+	s := Section{Title: title, Level: 3, Table: &Table{Words: []int{5}, Head: head}}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		row := differenceRow(&d, r.outcomeWords(d.Outcome, a, b))
 		if proof.Metric(d.Metric) == proof.MeanTTFT && t.Succeeded {
@@ -479,10 +524,7 @@ func (r *Results) trialSections() []Section {
 	for i := range t.Costs {
 		s.Table.add(differenceRow(&t.Costs[i], "by this look alone")...)
 	}
-	if t.PowerSimulated {
-		s.Text = append(s.Text, simulatedPower)
-	}
-	return append(r.rankingSections(), s, r.looksSection(t))
+	return s
 }
 
 // differenceRow formats a difference: its metric, both values, the difference and its interval, with a conclusion.

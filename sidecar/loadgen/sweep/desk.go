@@ -295,7 +295,7 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	trial := m.(*proof.Trial)
 	state := trial.State()
 	o.Detectable, o.Prior, o.Soonest = state.Detectable, state.Prior, d.soonest(r, trial.Plan)
-	o.Words = append(o.Words, report.Outlook(&r, &state)...)
+	o.Words = append(o.Words, report.Outlook(&r, &state, &trial.Plan)...)
 	if o.Soonest != nil {
 		o.Words = append(o.Words, report.Soonest(o.Soonest))
 	}

@@ -118,12 +118,14 @@ func (d *Desk) routes(r api.SweepRequest) (all []string) {
 	return all
 }
 
-// leastBefore returns the minimum time in seconds before a span of a trial counts: what it took in earlier trials of
-// these arms on this target, with the same workload and level, else the openings at the start rate, or the first
-// conversations at a rate. The lock is held.
-func (d *Desk) leastBefore(r api.SweepRequest) float64 {
+// leastBefore returns the minimum time in seconds before a span of a trial counts, and the least median latency of its
+// turns: what earlier trials of these arms measured on this target, with the same workload and level. Without any, the
+// time is that of the openings at the start rate, or of the first conversations at a rate, and of the turns that each
+// conversation has at least. The latency is then that of the workload in progress at this level, 0 where there is none.
+// The lock is held.
+func (d *Desk) leastBefore(r api.SweepRequest) (least, latency float64) {
 	shape, target, _ := d.opts.Lane.Describe(r.Levels[0])
-	least := math.Inf(1)
+	least, latency = math.Inf(1), math.Inf(1)
 	for _, s := range d.all {
 		v := &s.doc.Sweep
 		if !s.trial() || s.request().Warm() != r.Warm() || v.Target != target || !reflect.DeepEqual(v.Workload, shape) {
@@ -136,16 +138,26 @@ func (d *Desk) leastBefore(r api.SweepRequest) float64 {
 			}
 			if span.Spoiled == "" && span.Level == r.Levels[0] && slices.Contains(r.Modes, span.Mode) {
 				least = min(least, lanes*span.Elapsed-span.Until.Sub(span.CountedFrom).Seconds())
+				if span.Row != nil && span.Row.Latency.P50 != nil {
+					latency = min(latency, *span.Row.Latency.P50)
+				}
 			}
 		}
 	}
-	if math.IsInf(least, 1) && r.Levels[0].Kind == api.Rate {
-		return proof.OpenWarmUp / r.Levels[0].Value
+	if math.IsInf(latency, 1) {
+		latency = d.opts.Lane.MedianLatency(r.Levels[0])
 	}
-	if math.IsInf(least, 1) {
-		return r.Levels[0].Value / d.opts.Lane.State().StartRate
+	switch {
+	case !math.IsInf(least, 1):
+		return least, latency
+	case r.Levels[0].Kind == api.Rate:
+		return proof.OpenWarmUp / r.Levels[0].Value, latency
 	}
-	return least
+	least = r.Levels[0].Value / d.opts.Lane.State().StartRate
+	if latency > 0 && !r.Warm() { // which continues the run in progress
+		least += float64(shape.Turns.Min) * latency
+	}
+	return least, latency
 }
 
 // checkLike returns an error for a trial on another machine that is not like the requested one. The lock is held.
@@ -245,7 +257,8 @@ func (h history) fits(p proof.Plan) error {
 	if least := float64(blocks) * each; p.MaxTime < least {
 		return api.Refuse("max_time", p.MaxTime, fmt.Sprintf(
 			"at least %.0f: a trial decides after block %d at the earliest, and one took %.0f s in the last such trial of "+
-				"these arms; raise max_time, or shorten span or warm_up", least, blocks, each))
+				"these arms, so that %d fit; raise max_time, or shorten span or warm_up", math.Ceil(least), blocks, each,
+			int(p.MaxTime/each)))
 	}
 	return nil
 }

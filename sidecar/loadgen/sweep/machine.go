@@ -42,7 +42,7 @@ func (d *Desk) newMachine(r api.SweepRequest) (machine, error) {
 		if err := before.fits(p); err != nil {
 			return nil, err
 		}
-		p.Before = d.leastBefore(r)
+		p.Before, p.Latency = d.leastBefore(r)
 		t, err := proof.New(p)
 		if err == nil {
 			before.outlook(p, &t.Shown)

@@ -466,7 +466,7 @@ func (c *comparison) causesAt(level, side int) extreme {
 		{closedloop.Full, fmt.Sprintf("in %s of the seconds some worker has more in flight than its batch holds (%s: %s)",
 			percent(high.Full), better, percent(low.Full))},
 		{closedloop.Herding, fmt.Sprintf("%s of the first turns go to a worker more than %s busier than the average (%s: %s)",
-			percent(high.Herding), percent(closedloop.CrowdedFactor-1), better, percent(low.Herding))},
+			percent(high.Herding), api.Plain(100*(closedloop.CrowdedFactor-1))+" %", better, percent(low.Herding))},
 	} {
 		if more(cause.field) {
 			uneven = append(uneven, cause.text)
@@ -489,25 +489,16 @@ func (c *comparison) atLevel(i int) string {
 		a.Skew, b.Skew, a.Spread, b.Spread, percent(a.Herding), percent(b.Herding), percent(a.Twice), percent(b.Twice))
 }
 
-// seconds formats a time with about three digits, such as 468 ms or 3.43 s.
 func seconds(v float64) string {
-	switch {
-	case math.IsNaN(v):
+	if math.IsNaN(v) {
 		return "unknown"
-	case v < .9995:
-		return fmt.Sprintf("%.0f ms", 1000*v)
-	case v < 99.95:
-		return strconv.FormatFloat(v, 'g', 3, 64) + " s"
 	}
-	return fmt.Sprintf("%.0f s", v)
+	return api.Milliseconds(v)
 }
 
 func percent(v float64) string {
 	if math.IsNaN(v) {
 		return "unknown"
 	}
-	if v > 0 && v < .0995 {
-		return fmt.Sprintf("%.1f %%", 100*v)
-	}
-	return fmt.Sprintf("%.0f %%", 100*v)
+	return api.Percent(v)
 }

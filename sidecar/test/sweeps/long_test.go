@@ -26,7 +26,7 @@ func TestTrialEndsWithVerdict(t *testing.T) {
 		assert.NotEqual(t, "running", s.Trial.Verdict)
 		require.Len(t, s.Trial.Looks, s.Trial.Blocks-1)
 		assert.Equal(t, s.Trial.Primary.Interval, s.Trial.Looks[s.Trial.Blocks-2].Interval)
-		assert.Contains(t, s.Words[0], fmt.Sprintf("on %d blocks: no turn failed; mean TTFT", s.Trial.Blocks))
+		assert.Contains(t, s.Words[0], fmt.Sprintf("on %d blocks: mean TTFT", s.Trial.Blocks))
 		require.Len(t, s.Rows, 2)
 		require.Len(t, s.Spans, 3*s.Trial.Blocks)
 		for _, span := range s.Spans {

@@ -165,7 +165,6 @@ function AllLevels({ all, onChange }: { all: boolean; onChange(all: boolean): vo
 
 /** The legend of the table, with the source of its figures. */
 function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Baseline; settings: Settings }) {
-  const derived = baseline.rows.some((row) => row.tpot_derived.p95 !== undefined);
   return (
     <Notes>
       <li>
@@ -173,11 +172,6 @@ function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Baseline; s
       </li>
       <SLONotes />
       <li>Improvement: KV-aware vs. round-robin; + is better</li>
-      {derived && (
-        <li>
-          <i>derived</i>: computed from other percentiles when recorded; not compared with live figures
-        </li>
-      )}
       {provenanceOf(baseline).map(({ name, value }) => (
         <li key={name}>
           {name}: {value}

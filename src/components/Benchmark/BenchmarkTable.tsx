@@ -71,7 +71,7 @@ function Value({ cell }: { cell?: Cell }) {
     return <span className={styles.none}>not recorded</span>;
   }
   return (
-    <span className={cell.slo && styles[cell.slo]}>
+    <span className={cell.slo && styles[cell.slo]} title={cell.hover}>
       {digits(cell.value, cell.format)} {cell.slo && <SLOMark level={cell.slo} />}
     </span>
   );

@@ -13,7 +13,7 @@ import {
   type TimeKey,
 } from '../../client';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
-import { relative, type Format } from '../../lib/format';
+import { digits, relative, type Format } from '../../lib/format';
 import { axisOf, compareLevels, isWithin, kindOf, levelsName, valueOf, type Level } from '../../lib/level';
 import { modeName, speculationName } from '../../lib/names';
 import { isDecided, verdictText } from '../../lib/outcome';
@@ -25,6 +25,7 @@ export interface Cell {
   value: number;
   format: Format;
   slo?: SLOLevel;
+  hover?: string;
 }
 
 /** A row's values of one metric. A part that was not recorded is undefined. */
@@ -98,17 +99,22 @@ function rate(key: Parameters<typeof valueFigure>[0]): MetricInfo {
   return { ...figure, name: figure.heading, kind: 'rate' };
 }
 
+const tpot = latency('tpot', 'p95');
+
+/** Where TPOT is recorded as well, the table has the derived one on hover. */
+const derived: MetricInfo = {
+  ...tpot,
+  key: 'tpot_derived_p95',
+  note: 'derived',
+  value: (row) => row.tpot_derived.p95,
+  tableOnly: true,
+};
+
 const metrics: MetricInfo[] = [
   latency('ttft', 'p50'),
   latency('ttft', 'p95'),
-  latency('tpot', 'p95'),
-  {
-    ...latency('tpot', 'p95'),
-    key: 'tpot_derived_p95',
-    note: 'derived',
-    value: (row) => row.tpot_derived.p95,
-    tableOnly: true,
-  },
+  tpot,
+  derived,
   latency('latency', 'p50'),
   latency('latency', 'p95'),
   rate('output_tokens_per_second'),
@@ -140,7 +146,8 @@ export function toBenchmark({ baseline, settings, concurrency, all }: Input): Be
   const drafted = hasDrafts(baseline.rows);
   const isRecorded = ({ value, speculative }: MetricInfo) =>
     (!speculative || drafted) && baseline.rows.some((row) => value(row) !== undefined);
-  const shown = metrics.filter(isRecorded);
+  const recorded = metrics.filter(isRecorded);
+  const shown = recorded.filter((metric) => metric !== derived || !recorded.includes(tpot));
   const pairs = pairUp(baseline.rows);
   const whole = pairs.some(isWhole);
   const chosen = all
@@ -291,6 +298,14 @@ function slo({ slo }: MetricInfo, value: number, row: BaselineRow | undefined, s
   return slo && sloLevel(value, settings.slo[slo], row?.errors?.[slo].p95, figures[slo].bothWays);
 }
 
+function hover(metric: MetricInfo, row?: BaselineRow) {
+  if (metric === derived) {
+    return 'computed from other percentiles when recorded; not compared with live figures';
+  }
+  const beside = metric === tpot ? row?.tpot_derived.p95 : undefined;
+  return beside === undefined ? undefined : `derived from other percentiles: ${digits(beside, metric.format)} ms`;
+}
+
 function group(
   metric: MetricInfo,
   { concurrency, speculation, rows }: Pair,
@@ -300,7 +315,9 @@ function group(
   const before = rows.round_robin && metric.value(rows.round_robin);
   const after = rows.kv && metric.value(rows.kv);
   const cell = (value: number | undefined, row: BaselineRow | undefined): Cell | undefined =>
-    value === undefined ? undefined : { value, format: metric.format, slo: slo(metric, value, row, settings) };
+    value === undefined
+      ? undefined
+      : { value, format: metric.format, slo: slo(metric, value, row, settings), hover: hover(metric, row) };
   const found = baseline.advantages?.find((a) => a.concurrency === concurrency && a.speculation === speculation);
   return {
     roundRobin: cell(before, rows.round_robin),

@@ -3,8 +3,8 @@ package probe
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"time"
+
+	"kvbooth/sidecar/api"
 )
 
 // Verdict says whether a property was found.
@@ -92,8 +92,9 @@ func (r *Report) Findings() []Finding {
 		all = append(all, f)
 	}
 	if a := r.Added; a != nil {
-		all = append(all, Finding{Property: "added", Verdict: Yes, Text: fmt.Sprintf("the first token comes %s ms later "+
-			"than from an engine (95 %%: %s to %s)", ms(a.Median), ms(a.Interval[0]), ms(a.Interval[1]))})
+		all = append(all, Finding{Property: "added", Verdict: Yes, Text: fmt.Sprintf("the first token comes %s later "+
+			"than from an engine (95 %%: %s to %s)", api.Milliseconds(a.Median.Seconds()), api.InMS(a.Interval[0].Seconds()),
+			api.Milliseconds(a.Interval[1].Seconds()))})
 	}
 	held := Finding{Property: "streams", Verdict: Yes, Text: "streams arrive token by token"}
 	if r.Held {
@@ -107,8 +108,6 @@ func (r *Report) Findings() []Finding {
 	}
 	return append(all, held)
 }
-
-func ms(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 1, 64) }
 
 // exceeds reports whether pairs meet more often than by chance, by the binomial distribution.
 func (r *Report) exceeds(p Placement) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -268,8 +269,12 @@ func amount(p *proof.Paired) string {
 	default:
 		difference, unit = 100*(p.B/p.A-1), " %"
 	}
-	if difference < 0 {
-		return fmt.Sprintf("%.1f%s lower", -difference, unit)
+	size := api.Number(math.Abs(difference), 1)
+	switch {
+	case api.IsZero(size):
+		return size + unit
+	case difference < 0:
+		return size + unit + " lower"
 	}
-	return fmt.Sprintf("%.1f%s higher", difference, unit)
+	return size + unit + " higher"
 }

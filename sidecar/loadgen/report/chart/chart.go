@@ -33,6 +33,7 @@ type Chart struct {
 	YTicks, XTicks []tick
 	Labels         []label
 	XName          string
+	Note           string // how to read it
 	Empty          string // reason for a chart without values; empty: there are values
 }
 

@@ -2,7 +2,10 @@ package chart
 
 import (
 	"fmt"
+	"math"
 	"slices"
+
+	"kvbooth/sidecar/api"
 )
 
 // Row is a value with its interval, in a row of its own.
@@ -19,14 +22,24 @@ type label struct {
 	Text string
 }
 
-// Rows draws a difference and its interval in each row. A difference between the boundaries is of no interest.
-func Rows(title, unit string, boundaries [2]float64, rows []Row) Chart {
+// Reference is the value that rows are compared with. A value within the two others differs too little to be of
+// interest.
+type Reference struct {
+	At     float64
+	Within [2]float64
+}
+
+// Rows draws a value and its interval in each row, against a reference unless that is nil.
+func Rows(title, unit string, against *Reference, rows []Row) Chart {
 	c := Chart{Title: title, Unit: unit}
 	if len(rows) == 0 {
 		c.Empty = "nothing was compared"
 		return c
 	}
-	all := []float64{0, boundaries[0], boundaries[1]}
+	var all []float64
+	if against != nil {
+		all = append(all, against.At, against.Within[0], against.Within[1])
+	}
 	for _, r := range rows {
 		all = append(all, r.Value)
 		if r.Band != nil {
@@ -34,16 +47,21 @@ func Rows(title, unit string, boundaries [2]float64, rows []Row) Chart {
 		}
 	}
 	low, high := slices.Min(all), slices.Max(all)
+	if margin := .04 * max(high-low, .05*high); margin > 0 {
+		low, high = low-margin, high+margin
+	}
 	across := func(v float64) float64 { return round(plotLeft + (v-low)/(high-low)*plotWidth) }
 	step := niceStep((high - low) / ticksAcross)
-	for i := range 2*ticksAcross + 1 {
-		if v := step * float64(i-ticksAcross); v >= low && v <= high {
-			c.XTicks = append(c.XTicks, tick{across(v), boundary(v)})
-		}
+	for v := step * math.Ceil(low/step); v <= high; v += step {
+		c.XTicks = append(c.XTicks, tick{across(v), api.Plain(v)})
 	}
-	c.Bands = append(c.Bands, band{"band field", fmt.Sprintf("M%.1f %.1fH%.1fV%.1fH%.1fZ", across(boundaries[0]), plotTop,
-		across(boundaries[1]), plotBottom, across(boundaries[0]))})
-	c.Lines = append(c.Lines, line{Class: "zero", Path: fmt.Sprintf("M%.1f %.1fV%.1f", across(0), plotTop, plotBottom)})
+	if against != nil {
+		c.Bands = append(c.Bands, band{"band field", fmt.Sprintf("M%.1f %.1fH%.1fV%.1fH%.1fZ", across(against.Within[0]),
+			plotTop, across(against.Within[1]), plotBottom, across(against.Within[0]))})
+		c.Lines = append(c.Lines, line{
+			Class: "zero", Path: fmt.Sprintf("M%.1f %.1fV%.1f", across(against.At), plotTop, plotBottom),
+		})
+	}
 	height := plotHeight / float64(len(rows))
 	for i, r := range rows {
 		y := round(plotTop + (float64(i)+.7)*height)
