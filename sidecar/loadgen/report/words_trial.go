@@ -250,7 +250,7 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 		start = "Undecided so far"
 	}
 	clauses := []string{changeOfB, r.failureWords(t, a, b)}
-	if more := proof.Verdict(t.Verdict) == proof.BFailsMore || proof.Verdict(t.Verdict) == proof.AFailsMore; more {
+	if failsMoreWords(t, a, b) != "" {
 		slices.Reverse(clauses)
 	}
 	clauses = append(clauses, guardWords(t.Guards, a, b)...)
