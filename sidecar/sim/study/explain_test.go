@@ -124,20 +124,20 @@ func TestExplainDescribesDifferencesAndCauses(t *testing.T) {
 		"At 60, Round-robin is furthest behind KV-aware, with a TTFT p95 of 610 ms against 410 ms: " +
 			"it recomputes more tokens; its queues are not shown to be longer. " +
 			"The longest wait in a queue is 200 ms against 300 ms, " +
-			"and 16.0 % of the prompt tokens are recomputed against 2.5 %.",
+			"and 16.5 % of the prompt tokens are recomputed against 2.5 %.",
 		"At 180, KV-aware is furthest behind Round-robin, with a TTFT p95 of 3,500 ms against 750 ms: " +
 			"it waits longer in queues and does not recompute more tokens. " +
-			"The longest wait in a queue is 22,000 ms against 2,000 ms, and 3.0 % of the prompt tokens are recomputed against 18.0 %. " +
+			"The longest wait in a queue is 22,000 ms against 2,000 ms, and 3.0 % of the prompt tokens are recomputed against 18.5 %. " +
 			"Its load is less even: its busiest worker has 11.5 more requests in flight than its least busy " +
-			"(Round-robin: 4.5), in 12.0 % of the seconds some worker has more in flight than its batch holds " +
+			"(Round-robin: 4.5), in 12.5 % of the seconds some worker has more in flight than its batch holds " +
 			"(Round-robin: 0.0 %) and 25.0 % of the first turns go to a worker more than 10 % busier than the average " +
 			"(Round-robin: 0.0 %).",
 		"At 60, KV-aware against Round-robin: TTFT p50 205 ms against 305 ms, p95 410 ms against 610 ms; " +
 			"longest wait in a queue 300 ms against 200 ms; in-flight skew 1.10 against 1.10, spread 6.0 against 2.0; " +
-			"first turns sent to the busiest worker 1.5 % against 0.0 %; prompt tokens recomputed 2.5 % against 16.0 %.",
+			"first turns sent to the busiest worker 1.5 % against 0.0 %; prompt tokens recomputed 2.5 % against 16.5 %.",
 		"At 180, KV-aware against Round-robin: TTFT p50 1,750 ms against 375 ms, p95 3,500 ms against 750 ms; " +
 			"longest wait in a queue 22,000 ms against 2,000 ms; in-flight skew 1.10 against 1.10, spread 11.5 against 4.5; " +
-			"first turns sent to the busiest worker 25.0 % against 0.0 %; prompt tokens recomputed 3.0 % against 18.0 %.",
+			"first turns sent to the busiest worker 25.0 % against 0.0 %; prompt tokens recomputed 3.0 % against 18.5 %.",
 	}, ExplainModes(points))
 	assert.Empty(t, ExplainModes(points[:1]), "a single mode has no comparison")
 	assert.Equal(t, []string{
