@@ -5,7 +5,7 @@ import { digits } from '../../lib/format';
 import { levelsName, levelText } from '../../lib/level';
 import { speculationName } from '../../lib/names';
 import { stylesOf, verdicts, visuallyHidden } from '../../lib/styles';
-import { SLOMark } from '../Comparison';
+import { SLOValue } from '../Comparison';
 import { DataTable, type Column } from '../DataTable';
 import type { BenchmarkModel, Cell, Gain, Row } from './model';
 
@@ -70,11 +70,7 @@ function Value({ cell }: { cell?: Cell }) {
   if (!cell) {
     return <span className={styles.none}>not recorded</span>;
   }
-  return (
-    <span className={cell.slo && styles[cell.slo]}>
-      {digits(cell.value, cell.format)} {cell.slo && <SLOMark level={cell.slo} />}
-    </span>
-  );
+  return <SLOValue level={cell.slo}>{digits(cell.value, cell.format)}</SLOValue>;
 }
 
 function Improvement({ gain }: { gain?: Gain }) {

@@ -7,7 +7,7 @@ import {
   type Settings,
   type TimeKey,
 } from '../../client';
-import { figureFormats } from '../../lib/figures';
+import { figureFormats, meanTTFT as meanOfRow } from '../../lib/figures';
 import { milliseconds, number, PERCENT, signed, span, type Format } from '../../lib/format';
 import { changeText, isDecided, verdictText } from '../../lib/outcome';
 import { modeKey, modeShort, routingName, servingName, speculationName } from '../../lib/names';
@@ -118,7 +118,7 @@ interface Input extends Hidden {
   time: string;
 }
 
-type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
+export type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
 type Quantile = 'p50' | 'p95';
 type Found = Column[Rate];
 
@@ -179,12 +179,26 @@ export function rate(key: Rate): Figure {
   };
 }
 
+/** The mean TTFT, which decides. */
+export const meanTTFT: Figure = {
+  name: meanOfRow.name,
+  format: figureFormats.ttft,
+  live: ({ comparison: { live } }) => ({
+    value: live.ttft.mean,
+    interval: live.ttft.mean_interval,
+    error: live.ttft.mean_error,
+  }),
+  recorded: ({ ttft_mean: found = { lookup: 'not_recorded' } }) => found,
+  isLessBetter: true,
+};
+
 /** The share of failing requests that counts as a fault, the same as in the alert "High error rate". */
 const FAILING = 0.01;
 
 const hitRate = rate('kv_hit_ratio');
 
 const rates: Figure[] = [
+  meanTTFT,
   rate('output_tokens_per_second'),
   rate('requests_per_second'),
   hitRate,

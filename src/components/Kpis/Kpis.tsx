@@ -5,7 +5,7 @@ import { useLive } from '../../client';
 import { PLAIN_LIST, stylesOf, visuallyHidden } from '../../lib/styles';
 import { toKpis, type Kpi } from './model';
 
-/** Six live figures, three of them with the recorded values at this concurrency. */
+/** Six live figures. */
 export function Kpis({ lane: name }: { lane: string }) {
   const styles = useStyles();
   const { lane } = useLive(name);
@@ -20,7 +20,7 @@ export function Kpis({ lane: name }: { lane: string }) {
 
 /** A card is rendered again only when its text changes. */
 const Card = memo(
-  function Card({ kpi: { name, meaning, text, bad, silent, notes } }: { kpi: Kpi }) {
+  function Card({ kpi: { name, meaning, text, bad, silent, note } }: { kpi: Kpi }) {
     const styles = useStyles();
     return (
       <li className={styles.card}>
@@ -30,15 +30,7 @@ const Card = memo(
           {bad && <span className={styles.hidden}> (should be zero)</span>}
         </div>
         <div className={styles.small}>{meaning}</div>
-        <div className={styles.notes}>
-          {notes.map((note) => (
-            <div key={note.of ?? note.text} className={cx(styles.small, bad && styles.bad)}>
-              {note.of && `${note.of} `}
-              <span className={styles.recorded}>{note.text}</span>
-              {note.word && <i> {note.word}</i>}
-            </div>
-          ))}
-        </div>
+        <div className={cx(styles.small, bad && styles.bad)}>{note}</div>
       </li>
     );
   },
@@ -69,10 +61,5 @@ const useStyles = stylesOf((theme) => ({
   },
   silent: { color: theme.colors.text.secondary, fontSize: theme.typography.h4.fontSize },
   bad: { '&&': { color: theme.colors.error.text } },
-  // Room for two columns of a baseline, so that nothing moves when they appear.
-  notes: {
-    minHeight: `calc(2 * ${theme.typography.bodySmall.lineHeight} * ${theme.typography.bodySmall.fontSize})`,
-  },
   small: { color: theme.colors.text.secondary, ...theme.typography.bodySmall },
-  recorded: { color: theme.colors.text.primary },
 }));

@@ -1,18 +1,9 @@
-import { figures, type Cluster, type Column, type LaneSnapshot } from '../../client';
+import { figures, type Cluster, type LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
-import { NOT_REPORTED, number, percent } from '../../lib/format';
+import { figureFormats } from '../../lib/figures';
+import { digits, NOT_REPORTED, number, percent } from '../../lib/format';
 import { capital } from '../../lib/text';
 import { missingText, whyUnread } from '../../lib/unread';
-import { lookupTags, shortName, THIS_TARGET } from '../Comparison/model';
-
-/** One recorded value under a card. */
-interface Note {
-  /** Its column: "RR". */
-  of?: string;
-  text: string;
-  /** Its origin, or why there is none. */
-  word?: string;
-}
 
 /** The content of one card. */
 export interface Kpi {
@@ -24,38 +15,30 @@ export interface Kpi {
   bad?: boolean;
   /** Whether the text is words in place of a value. */
   silent?: boolean;
-  notes: Note[];
+  note?: string;
 }
 
-type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
-
 /**
- * Returns the six cards: rates and the hit rate over the last 60 s, counts since the start, the queue now. Values of
- * the comparison cover the step instead, and are marked so. Only a running workload has figures. Without a lane, the
- * load generator is unreachable.
+ * Returns the six cards: rates and the hit rate of the step, as in the comparison; counts since the start; the queue
+ * now. Only a running workload has figures. Without a lane, the load generator is unreachable.
  */
 export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
   const running = lane?.state.running ? lane : undefined;
+  const rate = (key: 'requests_per_second' | 'output_tokens_per_second'): Kpi => ({
+    name: figures[key].name,
+    meaning: 'This step',
+    text: digits(running?.baseline[`live_${key}`], figureFormats[key]),
+  });
   return [
-    {
-      name: figures.requests_per_second.name,
-      meaning: 'Completed, last 60 s',
-      text: number(running?.window.requests_per_second, 2),
-      notes: recorded(lane, 'requests_per_second', (value) => number(value, 2)),
-    },
-    { name: figures.requests.name, meaning: 'Completed since start', text: number(running?.totals.ok), notes: [] },
-    {
-      name: 'Tokens/s',
-      meaning: 'Output tokens, last 60 s',
-      text: number(running?.window.output_tokens_per_second),
-      notes: recorded(lane, 'output_tokens_per_second', (value) => number(value)),
-    },
+    rate('requests_per_second'),
+    { name: figures.requests.name, meaning: 'Completed since start', text: number(running?.totals.ok) },
+    rate('output_tokens_per_second'),
     {
       name: figures.kv_hit_ratio.name,
       meaning: kvSource(running),
-      text: running?.kv.not_reported ? NOT_REPORTED : percent(running?.kv.hit_ratio),
+      text: running?.kv.not_reported ? NOT_REPORTED : percent(hitRatio(running)),
       silent: running?.kv.not_reported !== undefined,
-      notes: [...recorded(lane, 'kv_hit_ratio', percent), ...cachesAtStart(running)],
+      note: cachesAtStart(running),
     },
     queued(running),
     errors(running),
@@ -69,16 +52,19 @@ function errors(lane: LaneSnapshot | undefined): Kpi {
     meaning: 'Failed since start',
     text: number(lane?.totals.errors),
     bad: lane !== undefined && lane.totals.errors > 0,
-    notes: classes ? [{ text: classes }] : [],
+    note: classes,
   };
 }
 
-const CACHED = 'Prompt tokens from cache, last 60 s';
-
 /** What the caches held at the beginning of the run, as its first turns measured. */
-function cachesAtStart(lane: LaneSnapshot | undefined): Note[] {
+function cachesAtStart(lane: LaneSnapshot | undefined): string | undefined {
   const state = lane?.state.caches?.state;
-  return state ? [{ of: 'Caches at the start', text: state }] : [];
+  return state && `Caches at the start ${state}`;
+}
+
+/** The share of the step's prompt tokens that came from a cache; that of the last 60 s where only the cluster has it. */
+function hitRatio(lane: LaneSnapshot | undefined): number | undefined {
+  return lane?.baseline.live_kv_hit_ratio ?? lane?.kv.hit_ratio;
 }
 
 /** The source of the share of prompt tokens that came from a cache. */
@@ -86,16 +72,15 @@ function kvSource(lane: LaneSnapshot | undefined): string {
   if (lane?.kv.not_reported) {
     return capital(lane.kv.not_reported);
   }
-  switch (lane && (lane.kv.hit_ratio === undefined ? 'none' : lane.kv.source)) {
-    case 'none':
-      return 'No turn has ended yet';
-    case 'frontend':
-      return `${CACHED}, reported by the frontend`;
-    case 'engine':
-      return `${CACHED}, reported by the engines`;
-    default:
-      return CACHED;
+  if (lane && hitRatio(lane) === undefined) {
+    return 'No turn has ended yet';
   }
+  if (!lane || lane.baseline.live_kv_hit_ratio !== undefined) {
+    return 'Prompt tokens from cache, this step';
+  }
+  const { source } = lane.kv;
+  const by = source === 'usage' ? '' : `, reported by the ${source === 'frontend' ? source : 'engines'}`;
+  return `Prompt tokens from cache, last 60 s${by}`;
 }
 
 /**
@@ -111,7 +96,7 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
     meaning: silent ? capital(why ?? 'neither router nor engines report their queue') : whereQueued(lane?.cluster),
     text: silent ? missingText(why) : number(lane?.cluster.queued),
     silent,
-    notes: problem ? [{ text: problem }] : [],
+    note: problem,
   };
 }
 
@@ -137,16 +122,4 @@ export function unavailable({ available, source, unread }: LaneSnapshot['cluster
     return 'Prometheus has no data on this cluster'; // it answers, so it is not the failed part
   }
   return source === 'prometheus' ? 'Prometheus unavailable' : 'Cluster metrics unavailable';
-}
-
-function recorded(lane: LaneSnapshot | undefined, rate: Rate, write: (value?: number) => string): Note[] {
-  if (!lane) {
-    return [];
-  }
-  const { columns, name } = lane.baseline;
-  return columns.map((column: Column) => {
-    const { value, lookup } = column[rate];
-    const plain = name === THIS_TARGET ? 'measured' : 'recorded';
-    return { of: shortName(column, columns), text: write(value), word: lookupTags[lookup] ?? plain };
-  });
 }

@@ -2,7 +2,15 @@ import { memo } from 'react';
 
 import { figures, useLive, type HistoryPoint } from '../../client';
 import { TurnChart } from '../../components/ByTurn';
-import { Chart, ChartFigure, ChartGrid, ChartGroup, type ChartLine, type LegendItem } from '../../components/Chart';
+import {
+  Chart,
+  ChartFigure,
+  ChartGrid,
+  ChartGroup,
+  SETTLING,
+  type ChartLine,
+  type LegendItem,
+} from '../../components/Chart';
 import type { Format } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { servingName } from '../../lib/names';
@@ -56,7 +64,7 @@ const Charts = memo(
           </ChartFigure>
         ))}
         <ChartGroup>
-          <ChartFigure caption="TTFT by turn, last 60 s">
+          <ChartFigure caption="TTFT by turn, last 60 s, p50 and p95">
             <TurnChart lane={lane} slo={settings.slo.ttft} />
           </ChartFigure>
         </ChartGroup>
@@ -80,7 +88,7 @@ const courses: Course[] = [
     name: figures.ttft.name,
     highest: 'ttft_p95',
     lines: (points) => [
-      ...linesOf(points, 'ttft_p50', 'solid', 'p50'),
+      ...linesOf(points, 'ttft_mean', 'solid', 'mean'),
       ...linesOf(points, 'ttft_p95', 'dashed', 'p95'),
     ],
     format: formats.ttft_p95,
@@ -100,13 +108,11 @@ const courses: Course[] = [
   },
 ];
 
-const SETTLING: LegendItem = { key: 'settling', tone: 'unknown', look: 'dotted', words: 'settling' };
-
 function legendOf(points: HistoryPoint[]): LegendItem[] {
   return [
     ...servingsOf(points).map((one) => ({ key: servingName(one), tone: one.mode, words: servingName(one) })),
-    { key: 'p50', words: 'p50' },
+    { key: 'mean', words: 'mean' },
     { key: 'p95', look: 'dashed', words: 'p95' },
-    ...(points.some(({ settling }) => settling) ? [SETTLING] : []),
+    ...(points.some(({ settling }) => settling) ? [{ key: 'settling', ...SETTLING, words: 'settling' }] : []),
   ];
 }

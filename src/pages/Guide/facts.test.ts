@@ -46,11 +46,8 @@ describe('live figures', () => {
     expect(['calibrated' as const, 'not calibrated' as const].filter((c) => holds.has(c))).toEqual(expected);
   });
 
-  it('report unknown speculation of a simulated deployment, as in the recording', () => {
-    expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe(
-      'unknown (as in the recording)'
-    );
-    expect(figures({ state: { ...real, speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
+  it('say of a simulated deployment that its speculation was not recorded', () => {
+    expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
   });
 
   it('use the makers’ spelling of engines', () => {

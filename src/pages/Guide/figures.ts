@@ -1,6 +1,6 @@
 import type { Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, objective, percent } from '../../lib/format';
-import { engineName, modeName, servedSpeculation } from '../../lib/names';
+import { engineName, modeName, speculationName } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { missingText, whyUnread } from '../../lib/unread';
 import { workerCount } from '../../lib/workers';
@@ -45,7 +45,7 @@ const configured: Record<string, Read> = {
   turns: ({ state: { shape } }) =>
     shape.turns.min === shape.turns.max ? `${shape.turns.min}` : `${shape.turns.min}–${shape.turns.max}`,
   'max-tokens': ({ state }) => number(state.shape.max_tokens),
-  speculation: ({ state }) => inSentence(servedSpeculation(state.speculation, state.driver)),
+  speculation: ({ state }) => inSentence(speculationName(state.speculation)),
 };
 
 /** The figures that the target reports about itself. */
