@@ -24,7 +24,7 @@ function showLane(lane: LaneChange = {}, options: ComparisonOptions = {}, client
 }
 
 const latencies = () => within(screen.getByRole('table', { name: 'Latencies, live and recorded' }));
-const rates = () => within(screen.getByRole('table', { name: 'Rates, live and recorded' }));
+const rates = () => within(screen.getByRole('table', { name: 'Mean TTFT and rates, live and recorded' }));
 const row = (table: ReturnType<typeof within>, name: string) =>
   table.getByRole('row', { name: new RegExp(`^${name}`) });
 
@@ -42,7 +42,7 @@ describe('the tables', () => {
     ]);
     expect(texts(latencies().getAllByRole('rowheader'))).toEqual(['TTFT', 'TPOT', 'ITL', 'End-to-end']);
     expect(texts(rates().getAllByRole('rowheader')).join()).toBe(
-      'Output tokens/s,Requests/s,KV hit rate,Error rate, 60 s'
+      'TTFT mean,Output tokens/s,Requests/s,KV hit rate,Error rate, 60 s'
     );
     expect(screen.getByText('SLO: TTFT p95 ≤ 600 ms, TPOT p95 ≤ 60 ms')).toBeInTheDocument();
     expect(screen.getByText('KV-aware live at concurrency 120 · Baseline: 3 × H200')).toBeInTheDocument();

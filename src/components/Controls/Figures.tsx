@@ -27,6 +27,7 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
     ['Routing', state && routing(state)],
     ['Speculation', state && speculationName(state.speculation)],
     ['Waiting for first token', lane && waiting(lane)],
+    ...(state?.caches ? [['Caches at the start', state.caches.state] satisfies Figure] : []),
     ...(lane && kindOf(lane.state.concurrency.target) === 'rate' ? rateFigures(lane) : []),
     ...(lane?.state.shape.traffic ? trafficFigures(lane) : []),
   ];

@@ -5,7 +5,7 @@ import { useLive } from '../../client';
 import { PLAIN_LIST, stylesOf, visuallyHidden } from '../../lib/styles';
 import { toKpis, type Kpi } from './model';
 
-/** Six live figures. */
+/** Counts of requests and errors, and the queue. */
 export function Kpis({ lane: name }: { lane: string }) {
   const styles = useStyles();
   const { lane } = useLive(name);

@@ -1,7 +1,6 @@
 import { figures, type Cluster, type LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
-import { figureFormats } from '../../lib/figures';
-import { digits, NOT_REPORTED, number, percent } from '../../lib/format';
+import { number } from '../../lib/format';
 import { capital } from '../../lib/text';
 import { missingText, whyUnread } from '../../lib/unread';
 
@@ -19,27 +18,13 @@ export interface Kpi {
 }
 
 /**
- * Returns the six cards: rates and the hit rate of the step, as in the comparison; counts since the start; the queue
- * now. Only a running workload has figures. Without a lane, the load generator is unreachable.
+ * Returns the cards beside the figures of the comparison: counts since the start, and the queue now. Only a running
+ * workload has figures. Without a lane, the load generator is unreachable.
  */
 export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
   const running = lane?.state.running ? lane : undefined;
-  const rate = (key: 'requests_per_second' | 'output_tokens_per_second'): Kpi => ({
-    name: figures[key].name,
-    meaning: 'This step',
-    text: digits(running?.baseline[`live_${key}`], figureFormats[key]),
-  });
   return [
-    rate('requests_per_second'),
     { name: figures.requests.name, meaning: 'Completed since start', text: number(running?.totals.ok) },
-    rate('output_tokens_per_second'),
-    {
-      name: figures.kv_hit_ratio.name,
-      meaning: kvSource(running),
-      text: running?.kv.not_reported ? NOT_REPORTED : percent(hitRatio(running)),
-      silent: running?.kv.not_reported !== undefined,
-      note: cachesAtStart(running),
-    },
     queued(running),
     errors(running),
   ];
@@ -54,33 +39,6 @@ function errors(lane: LaneSnapshot | undefined): Kpi {
     bad: lane !== undefined && lane.totals.errors > 0,
     note: classes,
   };
-}
-
-/** What the caches held at the beginning of the run, as its first turns measured. */
-function cachesAtStart(lane: LaneSnapshot | undefined): string | undefined {
-  const state = lane?.state.caches?.state;
-  return state && `Caches at the start ${state}`;
-}
-
-/** The share of the step's prompt tokens that came from a cache; that of the last 60 s where only the cluster has it. */
-function hitRatio(lane: LaneSnapshot | undefined): number | undefined {
-  return lane?.baseline.live_kv_hit_ratio ?? lane?.kv.hit_ratio;
-}
-
-/** The source of the share of prompt tokens that came from a cache. */
-function kvSource(lane: LaneSnapshot | undefined): string {
-  if (lane?.kv.not_reported) {
-    return capital(lane.kv.not_reported);
-  }
-  if (lane && hitRatio(lane) === undefined) {
-    return 'No turn has ended yet';
-  }
-  if (!lane || lane.baseline.live_kv_hit_ratio !== undefined) {
-    return 'Prompt tokens from cache, this step';
-  }
-  const { source } = lane.kv;
-  const by = source === 'usage' ? '' : `, reported by the ${source === 'frontend' ? source : 'engines'}`;
-  return `Prompt tokens from cache, last 60 s${by}`;
 }
 
 /**

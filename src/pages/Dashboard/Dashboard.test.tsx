@@ -29,12 +29,11 @@ describe('the dashboard', () => {
     const { container } = await show(client);
     expect(container.querySelector('section')).toHaveTextContent(headline().text);
     const names = [
-      'Live',
       'Live against baseline',
+      'Live',
       'Key figures',
-      'TTFT by turn',
-      'Recorded benchmark',
       'Infrastructure',
+      'Recorded benchmark',
     ];
     expect(texts(screen.getAllByRole('heading', { level: 2 }))).toEqual(names);
     for (const name of names) {

@@ -34,9 +34,8 @@ export default function Dashboard() {
         <Section
           title="Live against baseline"
           info={
-            'Latencies and rates of the running workload next to recorded results at the same ' +
-            'concurrency. The load generator measures live figures from when this step settled, over ' +
-            'an hour at most; recorded ones come from the baseline named here.'
+            'The running workload next to recorded results at the same concurrency. Live figures are those of ' +
+            'this step since it settled, over an hour at most, measured by the load generator.'
           }
         >
           <div className={styles.parts}>
@@ -49,13 +48,9 @@ export default function Dashboard() {
         <Section
           title="Live"
           info={
-            'The last ten minutes of the running workload, each point over the 60 seconds before it, ' +
-            'and TTFT of the first turn of a conversation, the second and so on over the last 60 ' +
-            'seconds, measured by the load generator; dotted and gray until a step has settled. ' +
-            'Every turn sends the whole conversation again; where requests go to the worker that has ' +
-            'it cached, TTFT falls after the first turn all the same. Without cached tokens in the ' +
-            'responses, the hit rate comes from the cluster’s metrics. Drag over a curve to zoom in; ' +
-            'double-click to zoom out.'
+            'Each point is over the 60 s before it, measured by the load generator; dotted and gray until the step ' +
+            'has settled. Every turn sends the whole conversation again, so its prompt is longer than the one ' +
+            'before. Drag over a curve to zoom in; double-click to zoom out.'
           }
           actions={<HistoryExport />}
         >
@@ -74,9 +69,8 @@ export default function Dashboard() {
         <Section
           title="Key figures"
           info={
-            'Rates of this step, and totals since the workload was last started, measured by the load ' +
-            'generator. Others call requests/s RPS and output tokens/s TOPS. The queue comes from ' +
-            "the cluster's metrics, and so do the cache hits if the responses do not include them."
+            'Counts since the workload was last started, measured by the load generator. The queue comes from ' +
+            'the cluster’s metrics.'
           }
         >
           <Kpis lane={LANE} />
@@ -84,9 +78,8 @@ export default function Dashboard() {
         <Section
           title="Infrastructure"
           info={
-            'The workers of the cluster with their GPUs, queues and caches. The numbers come from ' +
-            "the cluster's own metrics, through Prometheus if there is one, and are at most a few " +
-            'seconds old.'
+            'The workers with their GPUs, queues and caches. The numbers come from the cluster’s own metrics, ' +
+            'through Prometheus if there is one, and are at most a few seconds old.'
           }
         >
           <Workers lane={LANE} />
@@ -94,10 +87,8 @@ export default function Dashboard() {
         <Section
           title="Recorded benchmark"
           info={
-            'Latencies and rates recorded at each level under round-robin and KV-aware routing, and ' +
-            'the improvement from KV-aware routing, as tables and as curves by concurrency. Shown ' +
-            "are the slider's levels that have every figure, or all levels. Everything was measured " +
-            "earlier on the baseline's deployment and does not change with the live workload."
+            'Recorded at each level under round-robin and KV-aware routing, on the baseline’s deployment; it does ' +
+            'not change with the live workload. Shown are the slider’s levels that have every figure, or all.'
           }
           actions={<ImportButton lane={LANE} />}
         >
