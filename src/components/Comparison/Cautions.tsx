@@ -7,6 +7,7 @@ import { stylesOf } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
 import { sentence } from '../../lib/text';
 import { DataTable } from '../DataTable';
+import { OneLine } from './Notes';
 
 interface CautionsProps {
   known: Known;
@@ -20,15 +21,15 @@ export function Cautions(props: CautionsProps) {
   const cautions = cautionsOf(props);
   const { differences } = props.comparison;
   return cautions.length === 0 ? null : (
-    <details className={styles.details}>
-      <summary>
-        {cautions.map(([what, why]) => (
-          <span key={what}>
-            <b>{what}</b>
-            {why && `: ${why}`}
-          </span>
-        ))}
-      </summary>
+    <OneLine
+      className={styles.cautions}
+      summary={cautions.map(([what, why]) => (
+        <>
+          <b>{what}</b>
+          {why && `: ${why}`}
+        </>
+      ))}
+    >
       {differences.length > 0 && (
         <DataTable
           label="Settings that differ, as a table"
@@ -42,7 +43,7 @@ export function Cautions(props: CautionsProps) {
           ]}
         />
       )}
-    </details>
+    </OneLine>
   );
 }
 
@@ -71,14 +72,6 @@ function cautionsOf({ known: { lane, time }, comparison, isLive }: CautionsProps
 }
 
 const useStyles = stylesOf((theme) => ({
-  details: {
-    minWidth: 0,
-    '& > summary': { padding: theme.spacing(0.5, 0), color: theme.colors.text.secondary, cursor: 'pointer' },
-    '&:not([open]) > summary': { overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' },
-    '& > summary > span + span::before': { content: '" · "' },
-    '& > summary b': { color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium },
-    '& > summary:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
-    '@media print': { '&::details-content': { contentVisibility: 'visible', display: 'block' } },
-  },
+  cautions: { '& > summary b': { color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium } },
   table: { maxWidth: 720, '& td': { overflowWrap: 'anywhere' } },
 }));

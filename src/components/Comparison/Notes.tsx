@@ -1,4 +1,5 @@
-import type { PropsWithChildren } from 'react';
+import type { PropsWithChildren, ReactNode } from 'react';
+import { cx } from '@emotion/css';
 
 import type { Settings } from '../../client';
 import { objective, span } from '../../lib/format';
@@ -13,6 +14,23 @@ export function Notes({ label, children }: PropsWithChildren<{ label?: string }>
     <ul className={styles.notes} aria-label={label}>
       {children}
     </ul>
+  );
+}
+
+interface OneLineProps {
+  /** The parts of the line. */
+  summary: ReactNode[];
+  className?: string;
+}
+
+/** A line that is cut off at its end. Opened, it is whole, above its children. */
+export function OneLine({ summary, className, children }: PropsWithChildren<OneLineProps>) {
+  const styles = useStyles();
+  return (
+    <details className={cx(styles.line, className)}>
+      <summary>{summary.map((part, i) => part && <span key={i}>{part}</span>)}</summary>
+      {children}
+    </details>
   );
 }
 
@@ -44,21 +62,21 @@ interface LegendProps {
 
 /** States the span of the live figures and the SLOs; opened, it explains the columns, and the tags in use. */
 export function Legend({ model, slo, settling, seconds }: LegendProps) {
-  const styles = useStyles();
   const isOpen = [...model.latencies.rows, ...model.rates.rows].some(({ cells }) =>
     cells.some(({ difference }) => difference?.verdict.includes('not certain'))
   );
   return (
-    <details className={styles.legend}>
-      <summary>
-        {seconds > 0 && (
-          <span>
+    <OneLine
+      summary={[
+        seconds > 0 && (
+          <>
             <b>Live</b>: the last {span(seconds)} of this step, an hour at most
-          </span>
-        )}
-        <span>{sloText(slo)}</span>
-        <span>Legend</span>
-      </summary>
+          </>
+        ),
+        sloText(slo),
+        'Legend',
+      ]}
+    >
       <Notes label="Legend">
         {settling && (
           <li>
@@ -88,15 +106,17 @@ export function Legend({ model, slo, settling, seconds }: LegendProps) {
         ))}
         <SLONotes />
       </Notes>
-    </details>
+    </OneLine>
   );
 }
 
 const useStyles = stylesOf((theme) => ({
-  legend: {
+  line: {
     ...theme.typography.bodySmall,
+    minWidth: 0,
     color: theme.colors.text.secondary,
-    '& > summary': { cursor: 'pointer' },
+    '& > summary': { padding: theme.spacing(0.5, 0), cursor: 'pointer' },
+    '&:not([open]) > summary': { overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' },
     '& > summary > span + span::before': { content: '" · "' },
     '& > summary:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
     '@media print': { '&::details-content': { contentVisibility: 'visible', display: 'block' } },

@@ -69,7 +69,9 @@ describe('the key figures', () => {
 it('has the percentiles of each latency over the last 60 s', async () => {
   const client = new FakeClient();
   const { metrics } = lane.window;
-  client.show({ window: { ...lane.window, metrics: { ...metrics, tpot: { n: 9, p50: 0.026, p95: 0.03, p99: 0.041 } } } });
+  client.show({
+    window: { ...lane.window, metrics: { ...metrics, tpot: { n: 9, p50: 0.026, p95: 0.03, p99: 0.041 } } },
+  });
   const { container } = renderWith(client, <Percentiles lane="main" />);
   expect(screen.getAllByRole('row').map((row) => texts(row.children).join('|'))).toContain('TPOT|—|26.0|30.0|41.0|9');
   expect(await violations(container)).toEqual([]);

@@ -1,9 +1,8 @@
-import { memo } from 'react';
 import { cx } from '@emotion/css';
 
 import { useLive } from '../../client';
 import { PLAIN_LIST, stylesOf, visuallyHidden } from '../../lib/styles';
-import { toKpis, type Kpi } from './model';
+import { toKpis } from './model';
 
 /** Counts of requests and errors, and the queue. */
 export function Kpis({ lane: name }: { lane: string }) {
@@ -11,31 +10,20 @@ export function Kpis({ lane: name }: { lane: string }) {
   const { lane } = useLive(name);
   return (
     <ul className={styles.cards} aria-label="Key figures">
-      {toKpis(lane).map((kpi) => (
-        <Card key={kpi.name} kpi={kpi} />
+      {toKpis(lane).map(({ name: term, meaning, text, bad, silent, note }) => (
+        <li key={term} className={styles.card}>
+          <div className={styles.name}>{term}</div>
+          <div className={cx(styles.value, bad && styles.bad)}>
+            {silent ? <span className={styles.silent}>{text}</span> : text}
+            {bad && <span className={styles.hidden}> (should be zero)</span>}
+          </div>
+          <div className={styles.small}>{meaning}</div>
+          <div className={cx(styles.small, bad && styles.bad)}>{note}</div>
+        </li>
       ))}
     </ul>
   );
 }
-
-/** A card is rendered again only when its text changes. */
-const Card = memo(
-  function Card({ kpi: { name, meaning, text, bad, silent, note } }: { kpi: Kpi }) {
-    const styles = useStyles();
-    return (
-      <li className={styles.card}>
-        <div className={styles.name}>{name}</div>
-        <div className={cx(styles.value, bad && styles.bad)}>
-          {silent ? <span className={styles.silent}>{text}</span> : text}
-          {bad && <span className={styles.hidden}> (should be zero)</span>}
-        </div>
-        <div className={styles.small}>{meaning}</div>
-        <div className={cx(styles.small, bad && styles.bad)}>{note}</div>
-      </li>
-    );
-  },
-  (a, b) => JSON.stringify(a.kpi) === JSON.stringify(b.kpi)
-);
 
 const useStyles = stylesOf((theme) => ({
   hidden: visuallyHidden,

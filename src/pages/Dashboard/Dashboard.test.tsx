@@ -28,13 +28,7 @@ describe('the dashboard', () => {
     client.show();
     const { container } = await show(client);
     expect(container.querySelector('section')).toHaveTextContent(headline().text);
-    const names = [
-      'Live against baseline',
-      'Live',
-      'Key figures',
-      'Infrastructure',
-      'Recorded benchmark',
-    ];
+    const names = ['Live against baseline', 'Live', 'Key figures', 'Infrastructure', 'Recorded benchmark'];
     expect(texts(screen.getAllByRole('heading', { level: 2 }))).toEqual(names);
     for (const name of names) {
       expect(section(name).getByRole('button', { name: `About “${name}”` })).toBeInTheDocument();

@@ -3,7 +3,7 @@ import { Benchmark } from '../../components/Benchmark';
 import { ByTurn } from '../../components/ByTurn';
 import { Comparison } from '../../components/Comparison';
 import { Controls } from '../../components/Controls';
-import { ExportButton } from '../../components/Export';
+import { ExportButton, type ExportFile } from '../../components/Export';
 import { Fold } from '../../components/Fold';
 import { LaneHeadline } from '../../components/Headline';
 import { ImportButton } from '../../components/ImportBaseline';
@@ -105,26 +105,14 @@ export default function Dashboard() {
 /** Exports the last ten minutes of the workload, second by second, as a file. */
 function HistoryExport() {
   const client = useClient();
-  const read = () => readHistory(client, LANE);
-  return (
-    <ExportButton
-      label="Export the last ten minutes"
-      files={[
-        {
-          label: 'Last ten minutes as CSV',
-          of: 'history',
-          format: 'csv',
-          text: async () => historyCsv(await read()),
-        },
-        {
-          label: 'Last ten minutes as JSON',
-          of: 'history',
-          format: 'json',
-          text: async () => JSON.stringify(await read(), undefined, 2),
-        },
-      ]}
-    />
-  );
+  const file = (format: 'csv' | 'json', write: (history: History) => string): ExportFile => ({
+    label: `Last ten minutes as ${format.toUpperCase()}`,
+    of: 'history',
+    format,
+    text: async () => write(await readHistory(client, LANE)),
+  });
+  const files = [file('csv', historyCsv), file('json', (history) => JSON.stringify(history, undefined, 2))];
+  return <ExportButton label="Export the last ten minutes" files={files} />;
 }
 
 const names = [
