@@ -16,6 +16,7 @@ afterEach(() => jest.restoreAllMocks());
 async function show(client: FakeClient) {
   client.reads.mockResolvedValue({ baselines: [] });
   const result = renderWith(client, <Dashboard />, '/');
+  await userEvent.click(screen.getByRole('button', { name: 'Figures of each level' }));
   await settled(client, '/baselines');
   return result;
 }
