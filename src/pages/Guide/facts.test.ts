@@ -1,6 +1,6 @@
 /** @jest-environment node */
-import type { Comparison, Live } from '../../client';
-import { column, comparison, improved, live, settings, snapshot, ttftP95, type LaneChange } from '../../test/fixtures';
+import type { Comparison, HeadlineKind, Live } from '../../client';
+import { column, comparison, headline, live, settings, snapshot, type LaneChange } from '../../test/fixtures';
 import { buildFacts } from './facts';
 import { builtIn, judged } from '../../test/builtIn';
 
@@ -143,19 +143,19 @@ describe('recorded figures', () => {
 });
 
 describe('conditions', () => {
-  const ttft = (percent: number, shown: boolean): Partial<Comparison> => ({
-    columns: [column({ ttft: ttftP95(0.7, improved(percent, shown)) }), column({ mode: 'kv', ttft: ttftP95(3.1) })],
+  const says = (kind: HeadlineKind): Partial<Comparison> => ({
+    headline: headline({ lines: [{ against: 'recorded', metric: 'ttft_p95', kind, text: '' }] }),
   });
 
-  const ahead = ttft(12, true);
+  const ahead = says('better');
   const slos = ['slo met', 'slo missed'];
   const disaggregated = { deployment: { serving: 'disaggregated' } } as const;
   const differences = [{ field: 'gpu', live: 'a', baseline: 'b' }];
 
   it.each<[string, LaneChange, string[], string[]]>([
     ['KV-aware routing ahead', { baseline: ahead }, ['kv better'], ['kv worse', 'no difference']],
-    ['KV-aware routing behind', { baseline: ttft(-300, true) }, ['kv worse'], ['kv better']],
-    ['a difference within chance', { baseline: ttft(3, false) }, ['no difference'], ['kv better', 'kv worse']],
+    ['KV-aware routing behind', { baseline: says('worse') }, ['kv worse'], ['kv better']],
+    ['a difference within chance', { baseline: says('uncertain') }, ['no difference'], ['kv better', 'kv worse']],
     ['none under round-robin', { state: { mode: 'round_robin' }, baseline: ahead }, ['running'], ['kv better']],
     [
       'none under a mode that is not reported',

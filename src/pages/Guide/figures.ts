@@ -1,4 +1,4 @@
-import type { Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
+import type { Column, LaneSnapshot, Live, Settings } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, objective, percent } from '../../lib/format';
 import { engineName, modeName, speculationName } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
@@ -127,12 +127,6 @@ function perRequest(tokens: number, requests: number): string | undefined {
   return requests > 0 ? `${number(tokens / requests)} tokens` : undefined;
 }
 
-/** Returns a mode's column: of several with different speculations the requested one, else the first. */
-export function columnOf(columns: Column[], mode: Routing, speculation?: Speculation): Column | undefined {
-  const ofMode = columns.filter((column) => column.mode === mode);
-  return ofMode.find((column) => column.speculation === speculation) ?? ofMode[0];
-}
-
 /** Describes the origin of a baseline's value. */
 const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
   exact: 'recorded',
@@ -143,7 +137,8 @@ const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
 
 /** Returns the recorded figures of a mode at the concurrency in force. */
 export function columnFigures(lane: LaneSnapshot | undefined, mode: Routing): Figures {
-  const column = lane && columnOf(lane.baseline.columns, mode, lane.state.speculation);
+  const ofMode = lane?.baseline.columns.filter((one) => one.mode === mode);
+  const column = ofMode?.find(({ speculation }) => speculation === lane?.state.speculation) ?? ofMode?.[0];
   const origin = column?.measured === undefined ? 'recorded' : 'measured here';
   const columnFigure = (found: Column['kv_hit_ratio'] | undefined, write: (value?: number) => string) => {
     const word = found ? lookupWords[found.lookup] : 'not recorded';
