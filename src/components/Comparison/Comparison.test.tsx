@@ -53,11 +53,7 @@ describe('the tables', () => {
     for (const words of ['375 ms', '−31.9 %) better', 'meets the SLO, but is near it', '95 % interval 240–270']) {
       expect(row(latencies(), 'TTFT')).toHaveTextContent(words);
     }
-    const mark = row(latencies(), 'TTFT').querySelector('[title]');
-    expect(mark).toHaveAttribute(
-      'title',
-      expect.stringMatching(/^! meets the SLO, but is near it\. The rule: .* 90 %/)
-    );
+    expect(screen.getAllByTitle(/^! meets the SLO, but is near it\. The rule: .* 90 %/)).not.toHaveLength(0);
     expect(row(latencies(), 'TPOT')).toHaveTextContent('misses the SLO');
     expect(row(latencies(), 'ITL')).toHaveTextContent('not recorded');
   });
@@ -68,7 +64,7 @@ describe('the tables', () => {
     expect(legend.getByText(/Round-robin routing, speculation not recorded/)).toBeInTheDocument();
     expect(legend.getByText('not recorded')).toBeInTheDocument();
     expect(legend.queryByText('interpolated')).not.toBeInTheDocument();
-    expect(screen.getByText('Live').parentElement).toHaveTextContent('Live: the last 2 min 30 s of this step');
+    expect(screen.getByText(/^: the last/)).toHaveTextContent('Live: the last 2 min 30 s of this step');
     expect(legend.getByText(/^Differences: live less this column/)).toBeInTheDocument();
   });
 

@@ -36,9 +36,10 @@ export function SLOValue({ level, className, testId, children }: SLOValueProps) 
       title={mark && `${mark.sign} ${mark.words}. ${RULE}`}
       data-testid={testId}
     >
-      {children}{' '}
+      {children}
       {mark && (
         <>
+          {' '}
           <small aria-hidden="true">{mark.sign}</small>
           <span className={styles.hidden}>{mark.words}</span>
         </>

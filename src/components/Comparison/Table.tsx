@@ -75,7 +75,7 @@ const ValueCell = memo(
         >
           {digits(value, format)}
           {value !== undefined && format.unit && <small> {format.unit}</small>}
-        </SLOValue>
+        </SLOValue>{' '}
         {interval && (
           <small className={styles.interval}>
             <span className={styles.hidden}>95 % interval </span>

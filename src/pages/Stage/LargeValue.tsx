@@ -23,7 +23,7 @@ export function LargeValue({ figure, isLive, testId, className }: LargeValueProp
       <SLOValue level={slo} className={cx((!isLive || isFaint(figure)) && styles.faint)} testId={testId}>
         {text}
         {unit && <small> {unit}</small>}
-      </SLOValue>
+      </SLOValue>{' '}
       {tag && <span className={styles.tag}>{tag}</span>}
     </div>
   );
