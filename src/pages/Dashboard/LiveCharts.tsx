@@ -8,8 +8,8 @@ import {
   ChartGrid,
   ChartGroup,
   SETTLING,
-  type ChartLine,
   type LegendItem,
+  type Look,
 } from '../../components/Chart';
 import { lastKnown, type Known } from '../../lib/known';
 import { servingName } from '../../lib/names';
