@@ -296,6 +296,8 @@ type HistoryPoint struct {
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	// seconds, over the turns of the last 60 s; absent before the first turn has ended
+	TTFTMean *float64 `json:"ttft_mean,omitempty"`
+	// seconds, over the turns of the last 60 s; absent before the first turn has ended
 	TTFTP50 *float64 `json:"ttft_p50,omitempty"`
 	// seconds, over the turns of the last 60 s; absent before the first turn has ended
 	TTFTP95 *float64 `json:"ttft_p95,omitempty"`

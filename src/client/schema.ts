@@ -1589,6 +1589,8 @@ export interface components {
             /** Format: date-time */
             time: string;
             /** @description seconds, over the turns of the last 60 s; absent before the first turn has ended */
+            ttft_mean?: number;
+            /** @description seconds, over the turns of the last 60 s; absent before the first turn has ended */
             ttft_p50?: number;
             /** @description seconds, over the turns of the last 60 s; absent before the first turn has ended */
             ttft_p95?: number;

@@ -88,16 +88,6 @@ export function engineName(engine: string | undefined): string | undefined {
     .replace(/\bsglang\b/, 'SGLang');
 }
 
-/**
- * Returns the speculation in use, or the one that may be. The simulated cluster imitates the recorded deployment, for
- * which speculation is not known.
- */
-export function servedSpeculation(speculation: Speculation, driver: string): string {
-  return speculation === 'not_recorded' && driver === 'simulated'
-    ? 'Unknown (as in the recording)'
-    : speculationName(speculation);
-}
-
 const settings: Record<string, string> = {
   ...Object.fromEntries(Object.entries(workloadSettings).map(([path, { label }]) => [path, label])),
   gpu: 'GPU',

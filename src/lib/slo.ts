@@ -1,3 +1,5 @@
+import { figures, type BaselineRow, type Settings } from '../client';
+
 /** The level of a value against its service level objective; withheld where the load generator's own error decides. */
 export type SLOLevel = 'met' | 'near' | 'missed' | 'withheld';
 
@@ -6,6 +8,16 @@ const NEAR = 0.9;
 
 /** The share of failed turns up to which a p95 of the others decides. */
 const MOST_FAILED = 0.05;
+
+/** Returns the level of a p95 of a row, which knows its own error and the share of its turns that failed. */
+export function sloOfRow(
+  { errors, error_ratio }: BaselineRow,
+  key: 'ttft' | 'tpot',
+  value: number | undefined,
+  slo: Partial<Settings['slo']> | undefined
+): SLOLevel | undefined {
+  return sloLevel(value, slo?.[key], errors?.[key].p95, figures[key].bothWays, error_ratio);
+}
 
 /**
  * Returns the level of a value, by the one rule of SLO colors: an objective is met at the threshold itself, and near

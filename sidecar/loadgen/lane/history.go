@@ -48,6 +48,9 @@ func (l *Lane) point(now time.Time) api.HistoryPoint {
 	}
 	if s.Running { // else nothing is sent, and the last figures are out of date
 		ttft, hits := l.record.Course(now)
+		if ttft.Shape != nil {
+			p.TTFTMean = &ttft.Shape.Mean
+		}
 		p.TTFTP50, p.TTFTP95 = ttft.P50, ttft.P95
 		p.OutputTokensPerSecond = new(l.meter.Rate(now))
 		if p.KVHitRatio = hits; l.doubt.text() == "" {

@@ -92,7 +92,7 @@ describe('the recorded benchmark', () => {
     ]);
     expect(
       screen.getByText(
-        /: TTFT p50, TPOT p95, End-to-end latency p50, End-to-end latency p95, Requests\/s, KV hit rate\./
+        /: TTFT mean, TTFT p50, TPOT p95, End-to-end latency p50, End-to-end latency p95, Requests\/s, KV hit rate\./
       )
     ).toBeInTheDocument();
     expect(rows()[1]).toHaveAttribute('aria-current', 'true');

@@ -3,7 +3,6 @@ import { memo, useId, useMemo, useState } from 'react';
 import { Switch } from '@grafana/ui';
 
 import { useBaselines, useLive, type Baseline, type Settings } from '../../client';
-import { objective } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
 import { levelText, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
@@ -11,7 +10,7 @@ import { provenanceOf } from '../../lib/provenance';
 import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../Chart';
 import { Choice } from '../Choice';
-import { Notes, SLONotes } from '../Comparison';
+import { Notes, SLONotes, sloText } from '../Comparison';
 import { NotLoaded } from '../Loading';
 import { BenchmarkTable } from './BenchmarkTable';
 import { SustainedLine } from './SustainedLine';
@@ -167,9 +166,7 @@ function AllLevels({ all, onChange }: { all: boolean; onChange(all: boolean): vo
 function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Baseline; settings: Settings }) {
   return (
     <Notes>
-      <li>
-        SLO: TTFT p95 ≤ {objective(slo.ttft)}, TPOT p95 ≤ {objective(slo.tpot)}
-      </li>
+      <li>{sloText(slo)}</li>
       <SLONotes />
       <li>Improvement: KV-aware vs. round-robin; + is better</li>
       {provenanceOf(baseline).map(({ name, value }) => (

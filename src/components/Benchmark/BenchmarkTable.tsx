@@ -5,7 +5,7 @@ import { digits } from '../../lib/format';
 import { levelsName, levelText } from '../../lib/level';
 import { speculationName } from '../../lib/names';
 import { stylesOf, verdicts, visuallyHidden } from '../../lib/styles';
-import { SLOMark } from '../Comparison';
+import { SLOValue } from '../Comparison';
 import { DataTable, type Column } from '../DataTable';
 import type { BenchmarkModel, Cell, Gain, Row } from './model';
 
@@ -71,9 +71,9 @@ function Value({ cell }: { cell?: Cell }) {
     return <span className={styles.none}>not recorded</span>;
   }
   return (
-    <span className={cell.slo && styles[cell.slo]} title={cell.hover}>
-      {digits(cell.value, cell.format)} {cell.slo && <SLOMark level={cell.slo} />}
-    </span>
+    <SLOValue level={cell.slo} hover={cell.hover}>
+      {digits(cell.value, cell.format)}
+    </SLOValue>
   );
 }
 

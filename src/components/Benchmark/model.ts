@@ -1,6 +1,5 @@
 import type { ChartLine, Drawing, Point } from '../Chart';
 import {
-  figures,
   times,
   type Baseline,
   type BaselineRow,
@@ -12,13 +11,13 @@ import {
   type Speculation,
   type TimeKey,
 } from '../../client';
-import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
+import { meanTTFT, timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { digits, relative, type Format } from '../../lib/format';
 import { axisOf, compareLevels, isWithin, kindOf, levelsName, valueOf, type Level } from '../../lib/level';
 import { modeName, speculationName } from '../../lib/names';
 import { isDecided, verdictText } from '../../lib/outcome';
 import { hasDrafts } from '../../lib/phases';
-import { sloLevel, type SLOLevel } from '../../lib/slo';
+import { sloOfRow, type SLOLevel } from '../../lib/slo';
 
 /** One recorded value, or that there is none. */
 export interface Cell {
@@ -111,6 +110,7 @@ const derived: MetricInfo = {
 };
 
 const metrics: MetricInfo[] = [
+  { ...meanTTFT, name: meanTTFT.heading, kind: 'latency' },
   latency('ttft', 'p50'),
   latency('ttft', 'p95'),
   tpot,
@@ -203,6 +203,7 @@ export function liveValues(lane: LaneSnapshot | undefined): LiveValues | undefin
     ...Object.fromEntries(
       times.flatMap((key) => (['p50', 'p95'] as const).map((p) => [`${key}_${p}`, baseline.live[key][p]]))
     ),
+    [meanTTFT.key]: baseline.live.ttft.mean,
     output_tokens_per_second: baseline.live_output_tokens_per_second,
     requests_per_second: baseline.live_requests_per_second,
     kv_hit_ratio: baseline.live_kv_hit_ratio,
@@ -294,10 +295,6 @@ function pairUp(rows: BaselineRow[]): Pair[] {
   );
 }
 
-function slo({ slo }: MetricInfo, value: number, row: BaselineRow | undefined, settings: Settings) {
-  return slo && sloLevel(value, settings.slo[slo], row?.errors?.[slo].p95, figures[slo].bothWays);
-}
-
 function hover(metric: MetricInfo, row?: BaselineRow) {
   if (metric === derived) {
     return 'computed from other percentiles when recorded; not compared with live figures';
@@ -314,10 +311,11 @@ function group(
 ): Group {
   const before = rows.round_robin && metric.value(rows.round_robin);
   const after = rows.kv && metric.value(rows.kv);
+  const { format, slo } = metric;
   const cell = (value: number | undefined, row: BaselineRow | undefined): Cell | undefined =>
-    value === undefined
+    value === undefined || !row
       ? undefined
-      : { value, format: metric.format, slo: slo(metric, value, row, settings), hover: hover(metric, row) };
+      : { value, format, slo: slo && sloOfRow(row, slo, value, settings.slo), hover: hover(metric, row) };
   const found = baseline.advantages?.find((a) => a.concurrency === concurrency && a.speculation === speculation);
   return {
     roundRobin: cell(before, rows.round_robin),

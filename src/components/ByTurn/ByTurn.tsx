@@ -35,7 +35,7 @@ function Table({ lane: { ttft_by_turn: rows, window, kv } }: { lane: LaneSnapsho
         { name: 'From cache', cell: ({ cached_ratio }) => percent(cached_ratio), foot: percent(kv.hit_ratio) },
         { name: 'Output tokens, mean', cell: ({ output_mean }) => number(output_mean) },
         {
-          name: 'End-to-end latency p50, s',
+          name: 'End-to-end latency p50, ms',
           cell: ({ latency_p50 }) => digits(latency_p50, MS),
           foot: digits(latency.p50, MS),
         },

@@ -1,6 +1,6 @@
 import type { LaneSnapshot } from '../../client';
 import { MS } from '../../lib/format';
-import { Chart, type Point } from '../Chart';
+import { Chart, SETTLING, type ChartLine, type Point } from '../Chart';
 
 interface TurnChartProps {
   lane: LaneSnapshot;
@@ -11,19 +11,22 @@ interface TurnChartProps {
 /** The turn numbers that the load generator distinguishes. */
 const TURNS = ['1', '2', '3', '4', '5', '6+'];
 
-/** TTFT p50 and p95 of each turn of the last 60 s, as lines in the color of the mode. */
+/** TTFT p50 and p95 of each turn of the last 60 s, as lines in the color of the mode; gray while the step settles. */
 export function TurnChart({ lane: { ttft_by_turn: rows, state }, slo }: TurnChartProps) {
-  const points = (of: 'p50' | 'p95') => rows.map((row): Point => [TURNS.indexOf(row.turn) + 1, row[of]]);
   const last = Math.max(2, ...rows.map(({ turn }) => TURNS.indexOf(turn) + 1));
   const shown = TURNS.slice(0, last);
+  const line = (of: 'p50' | 'p95', look: ChartLine['look']): ChartLine => ({
+    key: of,
+    name: state.settling ? `${of}, settling` : of,
+    dots: true,
+    points: rows.map((row): Point => [TURNS.indexOf(row.turn) + 1, row[of]]),
+    ...(state.settling ? SETTLING : { tone: state.mode, look }),
+  });
   return (
     <Chart
       label="TTFT by turn"
       x={{ levels: shown.map((_, i) => i + 1), words: shown.map((turn) => `turn ${turn}`) }}
-      lines={[
-        { key: 'p50', name: 'p50', tone: state.mode, points: points('p50'), dots: true },
-        { key: 'p95', name: 'p95', tone: state.mode, look: 'dashed', points: points('p95'), dots: true },
-      ]}
+      lines={[line('p50', 'solid'), line('p95', 'dashed')]}
       format={MS}
       slo={slo}
     />

@@ -9,6 +9,9 @@ const names: Record<Exclude<Tone, 'unknown'>, [dark: string, light: string]> = {
   least_loaded: ['purple', 'dark-purple'],
 };
 
+/** The look of a line whose values were measured before their step had settled. */
+export const SETTLING = { tone: 'unknown', look: 'dotted' } as const;
+
 /** The color of a mode. */
 export function toneColor({ isDark, colors, visualization }: GrafanaTheme2, tone: Tone): string {
   return tone === 'unknown' ? colors.text.secondary : visualization.getColorByName(names[tone][isDark ? 0 : 1]);

@@ -24,7 +24,7 @@ function showLane(lane: LaneChange = {}, options: ComparisonOptions = {}, client
 }
 
 const latencies = () => within(screen.getByRole('table', { name: 'Latencies, live and recorded' }));
-const rates = () => within(screen.getByRole('table', { name: 'Rates, live and recorded' }));
+const rates = () => within(screen.getByRole('table', { name: 'Mean TTFT and rates, live and recorded' }));
 const row = (table: ReturnType<typeof within>, name: string) =>
   table.getByRole('row', { name: new RegExp(`^${name}`) });
 
@@ -42,7 +42,7 @@ describe('the tables', () => {
     ]);
     expect(texts(latencies().getAllByRole('rowheader'))).toEqual(['TTFT', 'TPOT', 'ITL', 'End-to-end']);
     expect(texts(rates().getAllByRole('rowheader')).join()).toBe(
-      'Output tokens/s,Requests/s,KV hit rate,Error rate, 60 s'
+      'TTFT mean,Output tokens/s,Requests/s,KV hit rate,Error rate, 60 s'
     );
     expect(screen.getByText('SLO: TTFT p95 ≤ 600 ms, TPOT p95 ≤ 60 ms')).toBeInTheDocument();
     expect(screen.getByText('KV-aware live at concurrency 120 · Baseline: 3 × H200')).toBeInTheDocument();
@@ -53,6 +53,7 @@ describe('the tables', () => {
     for (const words of ['375 ms', '−31.9 %) better', 'meets the SLO, but is near it', '95 % interval 240–270']) {
       expect(row(latencies(), 'TTFT')).toHaveTextContent(words);
     }
+    expect(screen.getAllByTitle(/^! meets the SLO, but is near it\. The rule: .* 90 %/)).not.toHaveLength(0);
     expect(row(latencies(), 'TPOT')).toHaveTextContent('misses the SLO');
     expect(row(latencies(), 'ITL')).toHaveTextContent('not recorded');
   });
@@ -63,7 +64,7 @@ describe('the tables', () => {
     expect(legend.getByText(/Round-robin routing, speculation not recorded/)).toBeInTheDocument();
     expect(legend.getByText('not recorded')).toBeInTheDocument();
     expect(legend.queryByText('interpolated')).not.toBeInTheDocument();
-    expect(legend.getByText('Live').parentElement).toHaveTextContent('Live: the last 2 min 30 s of this step');
+    expect(screen.getByText(/^: the last/)).toHaveTextContent('Live: the last 2 min 30 s of this step');
     expect(legend.getByText(/^Differences: live less this column/)).toBeInTheDocument();
   });
 
@@ -97,7 +98,7 @@ describe('what differs', () => {
   it('is not mentioned where nothing differs', () => {
     showLane({ state: { simulation: { profile: 'h200-tp1', calibrated: true, speed: 1 } } });
     expect(screen.queryByText(/differ from the baseline|differs/)).not.toBeInTheDocument();
-    expect(screen.queryByText(/Not calibrated/)).not.toBeInTheDocument();
+    expect(screen.queryByText('Not calibrated')).not.toBeInTheDocument();
   });
 
   it.each([
@@ -105,9 +106,9 @@ describe('what differs', () => {
     [{ calibrated: true, speed: 4 }, /runs at 4× speed/],
   ])('may be that nothing was measured: %j', (simulation, words) => {
     const { client } = showLane({ state: { simulation: { profile: 'h100-tp2', ...simulation } } });
-    expect(screen.getByText(/Not calibrated:/).parentElement).toHaveTextContent(words);
+    expect(screen.getByText('Not calibrated').parentElement).toHaveTextContent(words);
     act(() => client.lose());
-    expect(screen.queryByText(/Not calibrated:/)).not.toBeInTheDocument();
+    expect(screen.queryByText('Not calibrated')).not.toBeInTheDocument();
   });
 });
 
@@ -144,7 +145,7 @@ describe('the states', () => {
     const arm = { mode: 'round_robin', speculation: 'off', concurrency: 60 } as const;
     const not_kept = { ...arm, time: '2026-11-20T09:58:00Z', reason };
     showLane({ baseline: { name: 'this target', columns: [], not_kept } });
-    expect(screen.getByText('Not kept:').parentElement).toHaveTextContent(
+    expect(screen.getByText('Not kept').parentElement).toHaveTextContent(
       `Not kept: Round-robin at 60, 2 min 0 s ago: ${reason}.`
     );
   });

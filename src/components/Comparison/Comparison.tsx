@@ -3,13 +3,11 @@ import { cx } from '@emotion/css';
 
 import { Alert } from '@grafana/ui';
 
-import { useLive, type Comparison as Compared, type Mode, type Settings } from '../../client';
-import { objective, span } from '../../lib/format';
+import { useLive, type Comparison as Compared } from '../../client';
 import { lastKnown, type Known } from '../../lib/known';
 import { kindOf, levelText } from '../../lib/level';
 import { servingName } from '../../lib/names';
 import { COLUMN, LINE, stylesOf, WRAP } from '../../lib/styles';
-import { simulationNote } from '../../lib/target';
 import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
 import { Loading } from '../Loading';
@@ -17,7 +15,7 @@ import { Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { ExportButton, type ExportFile } from '../Export';
 import { CopyLink, type TimeSpan } from '../Present';
 import { BaselineChooser } from './BaselineChooser';
-import { Differences } from './Differences';
+import { Cautions } from './Cautions';
 import { comparisonCsv, comparisonJson } from './exported';
 import { Legend } from './Notes';
 import { byPercentile, THIS_TARGET, toModel, type Hidden, type Model } from './model';
@@ -80,9 +78,11 @@ export function Comparison(props: ComparisonProps) {
       {live.state.status === 'loading' && <Loading text="Waiting for the first snapshot…" />}
       {known && (
         <div className={styles.head}>
-          <BaselineChooser chosen={chosen} title={comparison?.title} onChoose={choose} />
-          <span className={styles.subtitle}>{sloLine(known.settings)}</span>
+          <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
+            {comparison && titleOf(known, comparison)}
+          </div>
           <div className={styles.present}>
+            <BaselineChooser chosen={chosen} title={comparison?.title} onChoose={choose} />
             <ExportButton label="Export the comparison" disabled={!comparison} files={files} />
             {shown && <CopyLink size="sm" span={shown} />}
           </div>
@@ -130,11 +130,16 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
   const [place, narrow] = useNarrow(NARROW);
   return (
     <div className={styles.body} ref={place}>
-      <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
-        {servingName(lane.state)} live at {kindOf(comparison.concurrency) === 'rate' ? '' : 'concurrency '}
-        {levelText(comparison.concurrency)} · Baseline: {comparison.title}
-      </div>
       <div className={cx(styles.tables, size === 'large' && styles.largeTables)} style={columns(model)}>
+        <div className={styles.rates}>
+          <Table
+            caption="Mean TTFT and rates, live and recorded"
+            corner="Figure"
+            nameWidth="8.6em"
+            table={model.rates}
+            size={size}
+          />
+        </div>
         <div className={styles.latencies}>
           {(narrow ? byPercentile(model.latencies) : [model.latencies]).map((table, i) => (
             <Table
@@ -147,16 +152,15 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
             />
           ))}
         </div>
-        <div className={styles.rates}>
-          <Table caption="Rates, live and recorded" corner="Rate" nameWidth="8.6em" table={model.rates} size={size} />
-        </div>
       </div>
-      {isLive && comparison.withheld !== undefined && <Withheld comparison={comparison} mode={lane.state.mode} />}
+      <Cautions known={known} comparison={comparison} isLive={isLive} />
       {model.sources.length === 0 && <NothingToCompare comparison={comparison} />}
-      {comparison.not_kept && <RowNotKept row={comparison.not_kept} time={time} />}
-      <Uncalibrated note={isLive ? simulationNote(lane.state) : undefined} />
-      <Differences comparison={comparison} />
-      <Legend model={model} settling={runs && comparison.settling} seconds={runs ? comparison.seconds : 0} />
+      <Legend
+        model={model}
+        slo={settings.slo}
+        settling={runs && comparison.settling}
+        seconds={runs ? comparison.seconds : 0}
+      />
     </div>
   );
 }
@@ -171,8 +175,9 @@ function columns({ latencies }: Model): CSSProperties {
   return { '--columns': latencies.heads.length } as CSSProperties;
 }
 
-function sloLine({ slo }: Settings): string {
-  return `SLO: TTFT p95 ≤ ${objective(slo.ttft)}, TPOT p95 ≤ ${objective(slo.tpot)}`;
+function titleOf({ lane }: Known, { concurrency, title }: Compared): string {
+  const level = `${kindOf(concurrency) === 'rate' ? '' : 'concurrency '}${levelText(concurrency)}`;
+  return `${servingName(lane.state)} live at ${level} · Baseline: ${title}`;
 }
 
 function NothingToCompare({ comparison }: { comparison: Compared }) {
@@ -187,51 +192,16 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
   );
 }
 
-/** Explains why no figure is called better or worse, though the step may have settled. */
-function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
-  const styles = useStyles();
-  return (
-    <div className={styles.caveat}>
-      <b>No verdict</b>: {comparison.withheld}.{mode === 'unknown' && ' Set it to compare.'}
-    </div>
-  );
-}
-
-/** Explains which measurements of this target are not among the columns. */
-function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; time: string }) {
-  const styles = useStyles();
-  const ago = span((Date.parse(time) - Date.parse(row.time)) / 1000);
-  return (
-    <div className={styles.caveat}>
-      <b>Not kept:</b> {servingName(row)} at {levelText(row.concurrency)}, {ago} ago: {row.reason}.
-    </div>
-  );
-}
-
-function Uncalibrated({ note }: { note?: string }) {
-  const styles = useStyles();
-  return note ? (
-    <div className={styles.caveat}>
-      <b>Not calibrated:</b> {note}
-    </div>
-  ) : null;
-}
-
 const useStyles = stylesOf((theme) => ({
-  comparison: { ...COLUMN, gap: theme.spacing(1) },
-  body: { containerType: 'inline-size', display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  comparison: { ...COLUMN, gap: theme.spacing(1), containerType: 'inline-size' },
+  body: { ...COLUMN, gap: theme.spacing(1) },
   head: { ...LINE, justifyContent: 'space-between', gap: theme.spacing(0, 2) },
   present: { ...LINE, gap: theme.spacing(0, 1) },
   title: { fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium },
-  subtitle: { color: theme.colors.text.secondary },
   largeTitle: { fontSize: `clamp(16px, 2cqi, ${theme.typography.h2.fontSize})`, lineHeight: 1.4 },
   tables: { ...WRAP, gap: theme.spacing(1, 3) },
   // The largest font size of a table. With the rates below, they would otherwise outgrow the latencies.
   largeTables: { fontSize: LARGE_TEXT },
   latencies: { flex: '3 1 520px', minWidth: 'min(100%, 400px)' },
   rates: { flex: '2 1 320px', minWidth: 'min(100%, 300px)' },
-  caveat: {
-    color: theme.colors.text.secondary,
-    '& b': { color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium },
-  },
 }));

@@ -3,8 +3,8 @@ import { cx } from '@emotion/css';
 
 import { digits, withoutBreaks } from '../../lib/format';
 import { PROPORTIONAL, stylesOf, verdicts, visuallyHidden } from '../../lib/styles';
-import type { SLOLevel } from '../../lib/slo';
 import type { Cell, Head, TableModel } from './model';
+import { SLOValue } from './SLO';
 
 /** The size of the text: normal, or to be read from a distance. */
 export type TextSize = 'normal' | 'large';
@@ -69,13 +69,13 @@ const ValueCell = memo(
     const { value, format, interval } = cell;
     return (
       <td className={cell.live ? styles.live : styles.recorded}>
-        <span className={styles[standing(cell)]}>
-          <span>
-            {digits(value, format)}
-            {value !== undefined && format.unit && <small> {format.unit}</small>}
-          </span>{' '}
-          {cell.slo && <SLOMark level={cell.slo} />}
-        </span>
+        <SLOValue
+          level={cell.slo}
+          className={cx(styles.value, cell.failing && styles.missed, cell.tag === 'settling' && styles.settling)}
+        >
+          {digits(value, format)}
+          {value !== undefined && format.unit && <small> {format.unit}</small>}
+        </SLOValue>{' '}
         {interval && (
           <small className={styles.interval}>
             <span className={styles.hidden}>95 % interval </span>
@@ -95,36 +95,9 @@ const ValueCell = memo(
   (a, b) => isSame(a.cell, b.cell)
 );
 
-function standing({ slo, failing, tag }: Cell): SLOLevel | 'settling' | 'value' {
-  if (tag === 'settling') {
-    return 'settling';
-  }
-  return failing ? 'missed' : (slo ?? 'value');
-}
-
 /** Heads and cells have primitive properties. */
 function isSame(a: Head | Cell, b: Head | Cell): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
-}
-
-/** The mark of each level beside its color. They are characters, because icons are loaded later than values change. */
-export const sloMarks: Record<SLOLevel, { sign: string; words: string }> = {
-  met: { sign: '✓', words: 'meets the SLO' },
-  near: { sign: '!', words: 'meets the SLO, but is near it' },
-  missed: { sign: '✕', words: 'misses the SLO' },
-  withheld: { sign: '?', words: 'not judged: the load generator’s own error could change whether it meets the SLO' },
-};
-
-/** The mark of a level, with its name for screen readers. */
-export function SLOMark({ level }: { level: SLOLevel }) {
-  const styles = useStyles();
-  const { sign, words } = sloMarks[level];
-  return (
-    <>
-      <small aria-hidden="true">{sign}</small>
-      <span className={styles.hidden}>{words}</span>
-    </>
-  );
 }
 
 /**
@@ -138,9 +111,8 @@ const SMALL = 'max(0.72em, 0.72rem)';
 
 const useStyles = stylesOf((theme) => {
   const line = { display: 'block', fontSize: SMALL, lineHeight: 1.25 };
-  const value = { whiteSpace: 'nowrap' as const };
   const { text, border, background } = theme.colors;
-  const { met, near, missed, withheld, better, worse, same } = verdicts(theme);
+  const { missed, better, worse, same } = verdicts(theme);
   return {
     hidden: visuallyHidden,
     container: { containerType: 'inline-size', minWidth: 0 },
@@ -173,12 +145,9 @@ const useStyles = stylesOf((theme) => {
       '& > span': { fontWeight: theme.typography.fontWeightBold },
     },
     recorded: { color: text.secondary },
-    value,
-    settling: { ...value, '&&': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular } },
-    met: { ...value, ...met },
-    near: { ...value, ...near },
-    missed: { ...value, ...missed },
-    withheld: { ...value, ...withheld },
+    value: { whiteSpace: 'nowrap' },
+    settling: { '&&': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular } },
+    missed,
     // A phone has a table for each percentile, for lack of width.
     interval: {
       ...line,

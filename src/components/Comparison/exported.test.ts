@@ -25,8 +25,9 @@ function rows(csv: string) {
 }
 
 it('has a line for each figure, live and of every column', () => {
-  const ttft = { ...comparison().live.ttft, p50_error: 0.004 };
-  const all = rows(comparisonCsv(exported({ baseline: { live: { ...comparison().live, ttft } } })));
+  const ttft = { ...comparison().live.ttft, mean: 0.262, p50_error: 0.004 };
+  const [mean, , , ...all] = rows(comparisonCsv(exported({ baseline: { live: { ...comparison().live, ttft } } })));
+  expect(mean).toMatchObject({ figure: 'ttft', quantile: 'mean', value: '0.262' });
   expect(all).toHaveLength((4 * 2 + 3) * 3);
   expect(all[0]).toEqual({
     figure: 'ttft',
@@ -69,7 +70,7 @@ it('marks figures as settling, and has none of a workload that does not run, or 
     [exported({ state: { running: false, phase: 'stopped' } }), 'stopped'],
     [exported({}, false), 'lost'],
   ] as const) {
-    const [live, recorded] = rows(comparisonCsv(file));
+    const [live, , , , recorded] = rows(comparisonCsv(file));
     expect(live).toMatchObject({ value: '', interval_low: '', turns: '', span_seconds: '', note });
     expect(recorded).toMatchObject({ value: '0.3747', improvement_percent: '', outcome: '' });
   }

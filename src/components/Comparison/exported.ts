@@ -1,7 +1,7 @@
 import { times, type ClientHealth, type Column, type Comparison, type LaneSnapshot } from '../../client';
 import { toCsv, type CsvValue } from '../../lib/csv';
 import type { Known } from '../../lib/known';
-import { latency, quantiles, rate, type Figure } from './model';
+import { latency, meanTTFT, quantiles, rate, type Figure } from './model';
 
 /** The input of an export of a comparison. */
 export interface Exported {
@@ -40,6 +40,7 @@ type Cells = [figure: string, quantile: string, unit: string];
 
 /** All figures, with their cells. */
 const figures: Array<[Cells, Figure]> = [
+  [['ttft', 'mean', 'seconds'], meanTTFT],
   ...times.flatMap((key) =>
     quantiles.map((quantile): [Cells, Figure] => [[key, quantile, 'seconds'], latency(key, quantile)])
   ),

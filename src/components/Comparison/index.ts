@@ -1,4 +1,5 @@
 export { Comparison, type ComparisonOptions } from './Comparison';
 export { lookupTags, THIS_TARGET, visibleColumns } from './model';
-export { Notes, SLONotes } from './Notes';
-export { SLOMark, type TextSize } from './Table';
+export { Notes, SLONotes, sloText } from './Notes';
+export { SLOValue } from './SLO';
+export type { TextSize } from './Table';

@@ -87,6 +87,11 @@ describe('values', () => {
     expect(cell(rates, 'Output tokens/s', 'Live')).toEqual({ live: true, text: '3,168', interval: '3,071–3,266' });
     expect(cell(rates, 'Requests/s', 'Live')).toEqual({ live: true, text: '4.63' });
     expect(cell(rates, 'Error rate, 60 s', 'Live').text).toBe('1.3 %');
+    const { live } = comparison();
+    const ttft = { ...live.ttft, mean: 0.262, mean_interval: [0.25, 0.28] as [number, number] };
+    const mean = model({ comparison: comparison({ live: { ...live, ttft } }) }).rates;
+    expect(mean.rows[0].name).toBe('TTFT mean');
+    expect(cell(mean, 'TTFT mean', 'Live')).toEqual({ live: true, text: '262 ms', interval: '250–280' });
   });
 
   it('of ITL are marked as estimated, and have no interval', () => {
@@ -203,6 +208,15 @@ describe('tags', () => {
     expect(cell(rates, 'KV hit rate', 'Live')).toEqual({ live: true, text: '—', tag: 'not reported' });
     expect(tags).toContain('not reported');
     expect(cell(model({ comparison: { ...unreported, n: 0 } }).rates, 'KV hit rate', 'Live').tag).toBe('no data yet');
+  });
+
+  it('say of a hit rate that only the cluster has it', () => {
+    const kv = { hit_ratio: 0.5, source: 'frontend' as const };
+    const { rates } = model({
+      comparison: { ...comparison(), live_kv_hit_ratio: undefined },
+      lane: laneSnapshot({ kv }),
+    });
+    expect(cell(rates, 'KV hit rate', 'Live')).toMatchObject({ text: '50.0 %', tag: 'from the cluster' });
   });
 
   it('report that the load generator is unreachable, and keep recorded values', () => {

@@ -7,7 +7,7 @@ import {
   type Settings,
   type TimeKey,
 } from '../../client';
-import { figureFormats } from '../../lib/figures';
+import { figureFormats, meanTTFT as meanOfRow } from '../../lib/figures';
 import { milliseconds, number, PERCENT, signed, span, type Format } from '../../lib/format';
 import { changeText, isDecided, verdictText } from '../../lib/outcome';
 import { modeKey, modeShort, routingName, servingName, speculationName } from '../../lib/names';
@@ -26,6 +26,7 @@ type Tag =
   | 'settling'
   | 'not reported'
   | 'estimated'
+  | 'from the cluster'
   | 'interpolated'
   | 'outside range'
   | 'not recorded';
@@ -40,6 +41,7 @@ export const tagMeanings: Record<Tag, string> = {
   settling: 'of too few turns to be judged',
   'not reported': 'turns have ended, but the responses do not include it',
   estimated: 'the server does not count the tokens of a chunk; the gap is divided by their mean, or is that of a chunk',
+  'from the cluster': 'over the last 60 s, by the metrics of the frontend or the engines',
   interpolated: 'interpolated between the two nearest recorded levels',
   'outside range': 'the recorded levels do not cover this concurrency',
   'not recorded': 'the baseline has no value',
@@ -118,7 +120,7 @@ interface Input extends Hidden {
   time: string;
 }
 
-type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
+export type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
 type Quantile = 'p50' | 'p95';
 type Found = Column[Rate];
 
@@ -179,12 +181,34 @@ export function rate(key: Rate): Figure {
   };
 }
 
+/** The mean TTFT, which decides. */
+export const meanTTFT: Figure = {
+  name: meanOfRow.name,
+  format: figureFormats.ttft,
+  live: ({ comparison: { live } }) => ({
+    value: live.ttft.mean,
+    interval: live.ttft.mean_interval,
+    error: live.ttft.mean_error,
+  }),
+  recorded: ({ ttft_mean: found = { lookup: 'not_recorded' } }) => found,
+  isLessBetter: true,
+};
+
 /** The share of failing requests that counts as a fault, the same as in the alert "High error rate". */
 const FAILING = 0.01;
 
-const hitRate = rate('kv_hit_ratio');
+/** The share of cached tokens. Where responses do not have it, the cluster's metrics of the last 60 s may. */
+const hitRate: Figure = {
+  ...rate('kv_hit_ratio'),
+  live: (input) => {
+    const ofStep = rate('kv_hit_ratio').live(input);
+    const { hit_ratio: value, source } = input.lane?.kv ?? {};
+    return ofStep.value === undefined && source !== 'usage' ? { value, tag: 'from the cluster' } : ofStep;
+  },
+};
 
 const rates: Figure[] = [
+  meanTTFT,
   rate('output_tokens_per_second'),
   rate('requests_per_second'),
   hitRate,

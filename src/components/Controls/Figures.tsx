@@ -1,7 +1,7 @@
 import { type LaneSnapshot, type State, workloadSettings } from '../../client';
 import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
 import { kindOf, levelText } from '../../lib/level';
-import { cachesText, servedSpeculation, servingName } from '../../lib/names';
+import { cachesText, servingName, speculationName } from '../../lib/names';
 import { Facts } from '../Facts';
 
 interface FiguresProps {
@@ -25,8 +25,9 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
     ['Target', levelText(state?.concurrency.target)],
     ['Actual', number(state?.concurrency.actual)],
     ['Routing', state && routing(state)],
-    ['Speculation', state && servedSpeculation(state.speculation, state.driver)],
+    ['Speculation', state && speculationName(state.speculation)],
     ['Waiting for first token', lane && waiting(lane)],
+    ...(state?.caches ? [['Caches at the start', state.caches.state] satisfies Figure] : []),
     ...(lane && kindOf(lane.state.concurrency.target) === 'rate' ? rateFigures(lane) : []),
     ...(lane?.state.shape.traffic ? trafficFigures(lane) : []),
   ];

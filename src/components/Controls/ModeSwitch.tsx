@@ -2,9 +2,9 @@ import { memo, useId } from 'react';
 
 import { Button, ButtonGroup } from '@grafana/ui';
 
-import type { ModeRequest, Speculation } from '../../client';
+import type { ModeRequest } from '../../client';
 import { groupModes, speculationFor, type Choice, type Offer } from '../../lib/modes';
-import { modeName, servedSpeculation } from '../../lib/names';
+import { modeName, speculationName } from '../../lib/names';
 import { stylesOf, WRAP } from '../../lib/styles';
 
 interface ModeSwitchProps extends Offer {
@@ -28,7 +28,6 @@ export const ModeSwitch = memo(function ModeSwitch({ disabled, onChange, ...stat
     );
   }
   const modeReason = reason(state, modes, modeName(state.mode));
-  const speculationName = (speculation: Speculation) => servedSpeculation(speculation, state.driver);
   return (
     <>
       <Choices

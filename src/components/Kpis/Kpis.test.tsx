@@ -3,12 +3,11 @@ import { act, screen, within } from '@testing-library/react';
 import { violations } from '../../test/axe';
 import { FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
 import { renderWith, texts } from '../../test/render';
-import { Kpis } from './Kpis';
+import { Kpis, Percentiles } from '.';
 
 const lane = laneSnapshot();
 const full: LaneChange = {
   totals: { ...lane.totals, ok: 12_345 },
-  kv: { hit_ratio: 0.713, source: 'usage' },
   cluster: { ...lane.cluster, queued: 4, queued_router: 1, queued_engines: 3 },
 };
 
@@ -29,34 +28,22 @@ const card = (name: string) => {
 const values = () => cards().map((c) => c.children[1].textContent);
 
 describe('the key figures', () => {
-  it('are six, beside those recorded at this concurrency', async () => {
+  it('are three, with what they count', async () => {
     const { container } = show();
     expect(cards().map(({ children }) => texts(children).slice(0, 3))).toEqual([
-      ['Requests/s', '4.60', 'Completed, last 60 s'],
       ['Requests', '12,345', 'Completed since start'],
-      ['Tokens/s', '3,168', 'Output tokens, last 60 s'],
-      ['KV hit rate', '71.3 %', 'Prompt tokens from cache, last 60 s'],
       ['Queued', '4', '1 at the router, 3 at the engines'],
       ['Errors', '0', 'Failed since start'],
     ]);
-    expect(card('Requests/s')).toHaveTextContent('RR 4.21 recorded');
-    expect(card('Tokens/s')).toHaveTextContent('KV 2,817 recorded');
-    expect(card('KV hit rate')).toHaveTextContent('RR 12.3 % recorded');
     expect(await violations(container)).toEqual([]);
   });
 
-  it('name this target’s measurements as such', () => {
-    show({ ...full, baseline: { name: 'this target' } });
-    expect(card('Tokens/s')).toHaveTextContent('RR 2,817 measured');
-  });
-
-  it('are dashes once the load generator is unreachable, the recorded ones too, and while stopped', () => {
+  it('are dashes once the load generator is unreachable, and while stopped', () => {
     const { client } = show();
     act(() => client.lose());
-    expect(values()).toEqual(['—', '—', '—', '—', '—', '—']);
-    expect(screen.queryByText('recorded')).not.toBeInTheDocument();
+    expect(values()).toEqual(['—', '—', '—']);
     act(() => client.show({ ...full, state: { running: false, phase: 'stopped' } }));
-    expect(values()).toEqual(['—', '—', '—', '—', '—', '—']);
+    expect(values()).toEqual(['—', '—', '—']);
   });
 
   it.each([
@@ -69,11 +56,6 @@ describe('the key figures', () => {
     expect(card('Queued')).toHaveTextContent(words);
   });
 
-  it('say what the caches held at the start of the run', () => {
-    show({ ...full, state: { caches: { state: 'warm', openings: 10, warm: 9, cached_tokens_most: 3584 } } });
-    expect(card('KV hit rate')).toHaveTextContent('Caches at the start warm');
-  });
-
   it.each([
     [{ queued: 4, queued_router: 4 }, 'Waiting at the router'],
     [{ queued: 4, queued_engines: 4 }, 'Waiting at the engines'],
@@ -82,22 +64,15 @@ describe('the key figures', () => {
     show({ ...full, cluster: { ...lane.cluster, ...queue } });
     expect(card('Queued')).toHaveTextContent(words);
   });
+});
 
-  it.each([
-    ['usage', 'Prompt tokens from cache'],
-    ['frontend', 'reported by the frontend'],
-    ['engine', 'reported by the engines'],
-  ])('say who saw the cache hits: %s', (source, words) => {
-    show({ ...full, kv: { hit_ratio: 0.5, source } });
-    expect(card('KV hit rate')).toHaveTextContent(words);
+it('has the percentiles of each latency over the last 60 s', async () => {
+  const client = new FakeClient();
+  const { metrics } = lane.window;
+  client.show({
+    window: { ...lane.window, metrics: { ...metrics, tpot: { n: 9, p50: 0.026, p95: 0.03, p99: 0.041 } } },
   });
-
-  it('distinguish cache hits without a value yet from those that are not reported', () => {
-    const { client } = show({ ...full, kv: {} });
-    expect(card('KV hit rate')).toHaveTextContent('No turn has ended yet');
-    const metrics = { ...lane.window.metrics, ttft: { n: 4 } };
-    const kv = { predicted: 0.94, not_reported: 'the engine does not report cached tokens' };
-    act(() => client.show({ ...full, kv, window: { ...lane.window, metrics } }));
-    expect(card('KV hit rate')).toHaveTextContent('not reportedThe engine does not report cached tokens');
-  });
+  const { container } = renderWith(client, <Percentiles lane="main" />);
+  expect(screen.getAllByRole('row').map((row) => texts(row.children).join('|'))).toContain('TPOT|—|26.0|30.0|41.0|9');
+  expect(await violations(container)).toEqual([]);
 });

@@ -1,49 +1,29 @@
-import { memo } from 'react';
 import { cx } from '@emotion/css';
 
 import { useLive } from '../../client';
 import { PLAIN_LIST, stylesOf, visuallyHidden } from '../../lib/styles';
-import { toKpis, type Kpi } from './model';
+import { toKpis } from './model';
 
-/** Six live figures, three of them with the recorded values at this concurrency. */
+/** Counts of requests and errors, and the queue. */
 export function Kpis({ lane: name }: { lane: string }) {
   const styles = useStyles();
   const { lane } = useLive(name);
   return (
     <ul className={styles.cards} aria-label="Key figures">
-      {toKpis(lane).map((kpi) => (
-        <Card key={kpi.name} kpi={kpi} />
+      {toKpis(lane).map(({ name: term, meaning, text, bad, silent, note }) => (
+        <li key={term} className={styles.card}>
+          <div className={styles.name}>{term}</div>
+          <div className={cx(styles.value, bad && styles.bad)}>
+            {silent ? <span className={styles.silent}>{text}</span> : text}
+            {bad && <span className={styles.hidden}> (should be zero)</span>}
+          </div>
+          <div className={styles.small}>{meaning}</div>
+          <div className={cx(styles.small, bad && styles.bad)}>{note}</div>
+        </li>
       ))}
     </ul>
   );
 }
-
-/** A card is rendered again only when its text changes. */
-const Card = memo(
-  function Card({ kpi: { name, meaning, text, bad, silent, notes } }: { kpi: Kpi }) {
-    const styles = useStyles();
-    return (
-      <li className={styles.card}>
-        <div className={styles.name}>{name}</div>
-        <div className={cx(styles.value, bad && styles.bad)}>
-          {silent ? <span className={styles.silent}>{text}</span> : text}
-          {bad && <span className={styles.hidden}> (should be zero)</span>}
-        </div>
-        <div className={styles.small}>{meaning}</div>
-        <div className={styles.notes}>
-          {notes.map((note) => (
-            <div key={note.of ?? note.text} className={cx(styles.small, bad && styles.bad)}>
-              {note.of && `${note.of} `}
-              <span className={styles.recorded}>{note.text}</span>
-              {note.word && <i> {note.word}</i>}
-            </div>
-          ))}
-        </div>
-      </li>
-    );
-  },
-  (a, b) => JSON.stringify(a.kpi) === JSON.stringify(b.kpi)
-);
 
 const useStyles = stylesOf((theme) => ({
   hidden: visuallyHidden,
@@ -69,10 +49,5 @@ const useStyles = stylesOf((theme) => ({
   },
   silent: { color: theme.colors.text.secondary, fontSize: theme.typography.h4.fontSize },
   bad: { '&&': { color: theme.colors.error.text } },
-  // Room for two columns of a baseline, so that nothing moves when they appear.
-  notes: {
-    minHeight: `calc(2 * ${theme.typography.bodySmall.lineHeight} * ${theme.typography.bodySmall.fontSize})`,
-  },
   small: { color: theme.colors.text.secondary, ...theme.typography.bodySmall },
-  recorded: { color: theme.colors.text.primary },
 }));

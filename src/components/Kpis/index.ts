@@ -1,2 +1,3 @@
 export { Kpis } from './Kpis';
 export { unavailable } from './model';
+export { Percentiles } from './Percentiles';

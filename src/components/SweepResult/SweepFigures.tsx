@@ -5,9 +5,9 @@ import { digits, number } from '../../lib/format';
 import { axisOf, levelsName, levelText } from '../../lib/level';
 import { modeKey, modeText } from '../../lib/names';
 import { recordedTable } from '../../lib/recorded';
-import { sloLevel } from '../../lib/slo';
+import { sloOfRow } from '../../lib/slo';
 import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../Chart';
-import { SLOMark } from '../Comparison';
+import { SLOValue } from '../Comparison';
 import { DataTable, type Column } from '../DataTable';
 import { metricsOf, range, type Metric } from './metrics';
 import { comparableRows, curvesOf, linesOf, recordedFor } from './model';
@@ -132,12 +132,10 @@ function Figure({ metric: { format, value, interval, slo: objective }, row, reco
   const measured = value(row);
   const around = interval(row);
   const before = recorded && value(recorded);
-  const level = objective && sloLevel(measured, slo?.[objective], row.errors?.[objective].p95, objective === 'tpot');
+  const level = objective && sloOfRow(row, objective, measured, slo);
   return (
     <>
-      <span className={level && styles[level]}>
-        {digits(measured, format)} {level && <SLOMark level={level} />}
-      </span>
+      <SLOValue level={level}>{digits(measured, format)}</SLOValue>
       {around && <span className={styles.beside}>{range(around, format)}</span>}
       {before !== undefined && <span className={styles.beside}>recorded {digits(before, format)}</span>}
     </>

@@ -258,7 +258,7 @@ describe('the curves', () => {
       expect((await screen.findAllByText(name)).length).toBe(2); // the curve, and its column
     }
     expect(await screen.findByText(/: 3 × H200/)).toBeInTheDocument();
-    const first = within(screen.getByRole('row', { name: /^60 KV-aware/ })).getAllByRole('cell')[1];
+    const first = within(screen.getByRole('row', { name: /^60 KV-aware/ })).getAllByRole('cell')[2];
     expect(first).toHaveTextContent('400');
     expect(first).toHaveTextContent('360–440');
     expect(first).toHaveTextContent('recorded 446');

@@ -7,7 +7,7 @@ import {
   type TwinEvidence,
   type TwinSide,
 } from '../../client';
-import { percentileName } from '../../lib/figures';
+import { meanTTFT, percentileName } from '../../lib/figures';
 import { DASH, directed, MS, number, percent, signed, valueWithUnit } from '../../lib/format';
 import { modeText } from '../../lib/names';
 import { capital } from '../../lib/text';
@@ -61,7 +61,7 @@ interface MetricInfo {
 }
 
 const infos: Record<string, MetricInfo> = {
-  ttft: { figure: 'ttft', name: `${figures.ttft.name}, mean` },
+  ttft: { figure: 'ttft', name: meanTTFT.name },
   ttft_p95: { figure: 'ttft', name: percentileName('ttft', 'p95') },
   tpot: { figure: 'tpot', name: `${figures.tpot.name}, mean` },
   latency: { figure: 'latency', name: `${figures.latency.name}, mean` },

@@ -78,7 +78,7 @@ describe('the workers', () => {
     expect(screen.getByText('GPUs not reported: no DCGM exporter reports them')).toBeInTheDocument();
     expect(within(cards()[0]).getAllByText('not reported')).toHaveLength(4);
     expect(cards()[0]).toHaveTextContent('Time in queue—'); // reported, but without a request so far
-    expect(screen.getByText('Acceptance').nextSibling).toHaveTextContent('none (disabled)');
+    expect(screen.getByText('Acceptance').nextSibling).toHaveTextContent('Off');
     expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not reported by this engine');
   });
 

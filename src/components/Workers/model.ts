@@ -1,6 +1,6 @@
 import type { GPU, LaneSnapshot, Worker } from '../../client';
 import { number, percent } from '../../lib/format';
-import { servedSpeculation } from '../../lib/names';
+import { speculationName } from '../../lib/names';
 
 /** The load of a GPU, by the share of time that it works. */
 type Load = 'low' | 'medium' | 'high';
@@ -51,10 +51,14 @@ export function facts({ cluster, target, state }: LaneSnapshot): Array<[term: st
     ['GPU', target.deployment.gpu ?? cluster.gpu],
     ['Model', target.deployment.model ?? cluster.model ?? target.model],
     ['Engine', target.deployment.engine ?? cluster.engine],
-    ['Speculation', servedSpeculation(state.speculation, state.driver)],
+    ['Speculation', speculationName(state.speculation)],
     [
       'Acceptance',
-      acceptance === undefined ? (state.speculation === 'off' ? 'none (disabled)' : undefined) : percent(acceptance),
+      acceptance === undefined
+        ? state.speculation === 'off'
+          ? speculationName('off')
+          : undefined
+        : percent(acceptance),
     ],
     ['Tokens per step', tokens_per_step === undefined ? undefined : number(tokens_per_step, 2)],
   ];

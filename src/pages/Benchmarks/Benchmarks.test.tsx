@@ -367,7 +367,7 @@ describe('a result', () => {
     await showOne(done);
     expect(screen.getByRole('group', { name: 'Findings' })).toHaveTextContent(done.words.join(''));
     const [, roundRobin] = within(screen.getByRole('table', { name: /^Figures/ })).getAllByRole('row');
-    expect(roundRobin).toHaveTextContent('120Round-robin725 ✕misses the SLO510–580');
+    expect(roundRobin).toHaveTextContent('120Round-robin—725 ✕misses the SLO510–580');
     expect(screen.getByRole('link', { name: 'Open the report' })).toHaveAttribute(
       'href',
       '/api/v1/sweeps/t0/report.html'

@@ -2,8 +2,15 @@ import { memo } from 'react';
 
 import { figures, useLive, type HistoryPoint } from '../../client';
 import { TurnChart } from '../../components/ByTurn';
-import { Chart, ChartFigure, ChartGrid, ChartGroup, type ChartLine, type LegendItem } from '../../components/Chart';
-import type { Format } from '../../lib/format';
+import {
+  Chart,
+  ChartFigure,
+  ChartGrid,
+  ChartGroup,
+  SETTLING,
+  type LegendItem,
+  type Look,
+} from '../../components/Chart';
 import { lastKnown, type Known } from '../../lib/known';
 import { servingName } from '../../lib/names';
 import { LANE } from '../lane';
@@ -42,21 +49,24 @@ const Charts = memo(
     const marks = changesOf(points);
     return (
       <ChartGrid legend={legendOf(points)} least={230} stretched>
-        {courses.map(({ name, highest, lines, format, slo }) => (
-          <ChartFigure key={name} caption={name}>
-            <Chart
-              label={`${name} of the last ten minutes`}
-              x={x}
-              lines={lines(points)}
-              marks={marks}
-              format={format}
-              slo={slo ? settings.slo.ttft : undefined}
-              ceiling={ceilingOf(points, highest)}
-            />
-          </ChartFigure>
-        ))}
+        {courses.map(({ name, curves, slo }) => {
+          const [highest] = curves[curves.length - 1];
+          return (
+            <ChartFigure key={name} caption={name}>
+              <Chart
+                label={`${name} of the last ten minutes`}
+                x={x}
+                lines={curves.flatMap((curve) => linesOf(points, ...curve))}
+                marks={marks}
+                format={formats[highest]}
+                slo={slo ? settings.slo.ttft : undefined}
+                ceiling={ceilingOf(points, highest)}
+              />
+            </ChartFigure>
+          );
+        })}
         <ChartGroup>
-          <ChartFigure caption="TTFT by turn, last 60 s">
+          <ChartFigure caption="TTFT by turn, last 60 s, p50 and p95">
             <TurnChart lane={lane} slo={settings.slo.ttft} />
           </ChartFigure>
         </ChartGroup>
@@ -66,47 +76,25 @@ const Charts = memo(
   (a, b) => a.stamp === b.stamp
 );
 
-interface Course {
-  name: string;
-  /** The value whose curve is the highest. */
-  highest: Value;
-  lines(points: HistoryPoint[]): ChartLine[];
-  format: Format;
-  slo?: boolean;
-}
-
-const courses: Course[] = [
+/** Each figure with its curves, of which the last one is the highest. */
+const courses: Array<{ name: string; curves: Array<[value: Value, look?: Look, word?: string]>; slo?: boolean }> = [
   {
     name: figures.ttft.name,
-    highest: 'ttft_p95',
-    lines: (points) => [
-      ...linesOf(points, 'ttft_p50', 'solid', 'p50'),
-      ...linesOf(points, 'ttft_p95', 'dashed', 'p95'),
+    curves: [
+      ['ttft_mean', 'solid', 'mean'],
+      ['ttft_p95', 'dashed', 'p95'],
     ],
-    format: formats.ttft_p95,
     slo: true,
   },
-  {
-    name: figures.output_tokens_per_second.name,
-    highest: 'output_tokens_per_second',
-    lines: (points) => linesOf(points, 'output_tokens_per_second'),
-    format: formats.output_tokens_per_second,
-  },
-  {
-    name: figures.kv_hit_ratio.name,
-    highest: 'kv_hit_ratio',
-    lines: (points) => linesOf(points, 'kv_hit_ratio'),
-    format: formats.kv_hit_ratio,
-  },
+  { name: figures.output_tokens_per_second.name, curves: [['output_tokens_per_second']] },
+  { name: figures.kv_hit_ratio.name, curves: [['kv_hit_ratio']] },
 ];
-
-const SETTLING: LegendItem = { key: 'settling', tone: 'unknown', look: 'dotted', words: 'settling' };
 
 function legendOf(points: HistoryPoint[]): LegendItem[] {
   return [
     ...servingsOf(points).map((one) => ({ key: servingName(one), tone: one.mode, words: servingName(one) })),
-    { key: 'p50', words: 'p50' },
+    { key: 'mean', words: 'mean' },
     { key: 'p95', look: 'dashed', words: 'p95' },
-    ...(points.some(({ settling }) => settling) ? [SETTLING] : []),
+    ...(points.some(({ settling }) => settling) ? [{ key: 'settling', ...SETTLING, words: 'settling' }] : []),
   ];
 }

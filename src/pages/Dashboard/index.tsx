@@ -3,22 +3,24 @@ import { Benchmark } from '../../components/Benchmark';
 import { ByTurn } from '../../components/ByTurn';
 import { Comparison } from '../../components/Comparison';
 import { Controls } from '../../components/Controls';
-import { ExportButton } from '../../components/Export';
+import { ExportButton, type ExportFile } from '../../components/Export';
+import { Fold } from '../../components/Fold';
 import { LaneHeadline } from '../../components/Headline';
 import { ImportButton } from '../../components/ImportBaseline';
-import { Kpis } from '../../components/Kpis';
+import { Kpis, Percentiles } from '../../components/Kpis';
 import { Members } from '../../components/Members';
 import { Section } from '../../components/Section';
 import { Workers } from '../../components/Workers';
 import { toCsv } from '../../lib/csv';
-import { COLUMN, stylesOf, WALL, WIDE } from '../../lib/styles';
+import { COLUMN, stylesOf, WALL, WIDE, WRAP } from '../../lib/styles';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { LiveCharts } from './LiveCharts';
 
 /**
- * The main view: the result of the step in one sentence, the last ten minutes, live against recorded, key figures, TTFT
- * by turn, the recorded results, the workers, and the members where there are several.
+ * The main view: the result of the step in one sentence and live against recorded in the first screen; below them the
+ * last ten minutes with TTFT by turn, key figures, the workers, the recorded results, and the members where there are
+ * several.
  */
 export default function Dashboard() {
   const styles = useStyles();
@@ -27,85 +29,72 @@ export default function Dashboard() {
   const levels = useChoice('levels');
   return (
     <div className={styles.page}>
-      <div className={styles.headline}>
+      <div className={styles.first}>
         <LaneHeadline lane={LANE} />
+        <Section
+          title="Live against baseline"
+          info={
+            'The running workload next to recorded results at the same concurrency. Live figures are those of ' +
+            'this step since it settled, over an hour at most, measured by the load generator.'
+          }
+        >
+          <div className={styles.parts}>
+            <Comparison lane={LANE} bare choice={comparison} />
+            <Controls lane={LANE} bare />
+          </div>
+        </Section>
       </div>
       <div className={styles.live}>
         <Section
           title="Live"
           info={
-            'The last ten minutes of the running workload, each point over the 60 seconds before it, ' +
-            'and TTFT by turn over the last 60 seconds, measured by the load generator. Without ' +
-            'cached tokens in the responses, the hit rate comes from the cluster’s metrics. Drag ' +
-            'over a curve to zoom in; double-click to zoom out.'
+            'Each point is over the 60 s before it, measured by the load generator; dotted and gray until the step ' +
+            'has settled. Every turn sends the whole conversation again, so its prompt is longer than the one ' +
+            'before. Drag over a curve to zoom in; double-click to zoom out.'
           }
+          actions={<HistoryExport />}
         >
           <LiveCharts />
-        </Section>
-      </div>
-      <div className={styles.now}>
-        <Section
-          title="Live against baseline"
-          info={
-            'Latencies and rates of the running workload next to recorded results at the same ' +
-            'concurrency. The load generator measures live figures from when this step settled, over ' +
-            'an hour at most; recorded ones come from the baseline named here.'
-          }
-        >
-          <div className={styles.parts}>
-            <Controls lane={LANE} bare />
-            <Comparison lane={LANE} bare choice={comparison} />
+          <div className={styles.folds}>
+            <Fold label="TTFT, tokens and latency by turn">
+              <ByTurn lane={LANE} />
+            </Fold>
+            <Fold label="Percentiles of the last 60 s">
+              <Percentiles lane={LANE} />
+            </Fold>
           </div>
         </Section>
+      </div>
+      <div className={styles.more}>
         <Section
           title="Key figures"
           info={
-            'Rates over the last 60 seconds and totals since the workload was last started, measured ' +
-            'by the load generator. Others call requests/s RPS and output tokens/s TOPS. The queue ' +
-            "comes from the cluster's metrics, and so do the cache hits if the responses do not " +
-            "include them. Below each figure is the baseline's value at this concurrency and how it " +
-            'was obtained.'
+            'Counts since the workload was last started, measured by the load generator. The queue comes from ' +
+            'the cluster’s metrics.'
           }
-          actions={<HistoryExport />}
         >
           <Kpis lane={LANE} />
         </Section>
         <Section
-          title="TTFT by turn"
-          info={
-            'Time to first token of the first turn of a conversation, the second and so on, over the ' +
-            'last 60 seconds, measured by the load generator, with the tokens and latencies of each. ' +
-            'Every turn sends the whole conversation again, so the input grows; where requests go to ' +
-            'the worker that has it cached, TTFT falls after the first turn all the same.'
-          }
-        >
-          <ByTurn lane={LANE} />
-        </Section>
-      </div>
-      <div className={styles.recorded}>
-        <Section
-          title="Recorded benchmark"
-          info={
-            'Latencies and rates recorded at each level under round-robin and KV-aware routing, and ' +
-            'the improvement from KV-aware routing, as tables and as curves by concurrency. Shown ' +
-            "are the slider's levels that have every figure, or all levels. Everything was measured " +
-            "earlier on the baseline's deployment and does not change with the live workload."
-          }
-          actions={<ImportButton lane={LANE} />}
-        >
-          <Benchmark lane={LANE} choice={benchmark} levels={levels} />
-        </Section>
-      </div>
-      <div className={styles.cluster}>
-        <Section
           title="Infrastructure"
           info={
-            'The workers of the cluster with their GPUs, queues and caches. The numbers come from ' +
-            "the cluster's own metrics, through Prometheus if there is one, and are at most a few " +
-            'seconds old.'
+            'The workers with their GPUs, queues and caches. The numbers come from the cluster’s own metrics, ' +
+            'through Prometheus if there is one, and are at most a few seconds old.'
           }
         >
           <Workers lane={LANE} />
+        </Section>
+        <Section
+          title="Recorded benchmark"
+          info={
+            'Recorded at each level under round-robin and KV-aware routing, on the baseline’s deployment; it does ' +
+            'not change with the live workload. Shown are the slider’s levels that have every figure, or all.'
+          }
+          actions={<ImportButton lane={LANE} />}
+        >
+          <Fold label="Figures of each level" isForced={benchmark[0] !== undefined || levels[0] !== undefined}>
+            <Benchmark lane={LANE} choice={benchmark} levels={levels} />
+          </Fold>
         </Section>
         <Members lane={LANE} />
       </div>
@@ -113,30 +102,17 @@ export default function Dashboard() {
   );
 }
 
-/** Each part keeps its place on screens with room for two or three columns, whatever the height of the others. */
 /** Exports the last ten minutes of the workload, second by second, as a file. */
 function HistoryExport() {
   const client = useClient();
-  const read = () => readHistory(client, LANE);
-  return (
-    <ExportButton
-      label="Export the last ten minutes"
-      files={[
-        {
-          label: 'Last ten minutes as CSV',
-          of: 'history',
-          format: 'csv',
-          text: async () => historyCsv(await read()),
-        },
-        {
-          label: 'Last ten minutes as JSON',
-          of: 'history',
-          format: 'json',
-          text: async () => JSON.stringify(await read(), undefined, 2),
-        },
-      ]}
-    />
-  );
+  const file = (format: 'csv' | 'json', write: (history: History) => string): ExportFile => ({
+    label: `Last ten minutes as ${format.toUpperCase()}`,
+    of: 'history',
+    format,
+    text: async () => write(await readHistory(client, LANE)),
+  });
+  const files = [file('csv', historyCsv), file('json', (history) => JSON.stringify(history, undefined, 2))];
+  return <ExportButton label="Export the last ten minutes" files={files} />;
 }
 
 const names = [
@@ -145,6 +121,7 @@ const names = [
   'concurrency',
   'mode',
   'speculation',
+  'ttft_mean',
   'ttft_p50',
   'ttft_p95',
   'output_tokens_per_second',
@@ -160,29 +137,30 @@ function historyCsv({ points }: History): string {
 }
 
 const useStyles = stylesOf((theme) => {
-  const part = { display: 'flex', flexDirection: 'column' as const, gap: theme.spacing(2), minWidth: 0 };
+  const part = { ...COLUMN, gap: theme.spacing(2), minWidth: 0 };
   return {
     page: {
       display: 'grid',
       gridTemplateColumns: 'minmax(0, 1fr)',
+      alignItems: 'start',
       gap: theme.spacing(2),
-      [WIDE]: {
-        alignItems: 'start',
-        gridTemplateAreas: '"headline headline" "live live" "now recorded" "cluster recorded"',
-        gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
-        gridTemplateRows: 'auto auto auto 1fr',
-      },
-      [WALL]: {
-        gridTemplateAreas: '"headline headline headline" "live live live" "now recorded cluster"',
-        gridTemplateColumns: 'repeat(3, minmax(0, 1fr))',
-        gridTemplateRows: 'auto auto auto',
-      },
+      [WIDE]: { gridTemplateColumns: 'repeat(2, minmax(0, 1fr))' },
+      [WALL]: { gridTemplateColumns: 'repeat(3, minmax(0, 1fr))' },
     },
-    headline: { minWidth: 0, '&:empty': { display: 'none' }, [WIDE]: { gridArea: 'headline' } },
-    live: { ...part, [WIDE]: { gridArea: 'live' } },
-    now: { ...part, [WIDE]: { gridArea: 'now' } },
-    recorded: { ...part, [WIDE]: { gridArea: 'recorded' } },
-    cluster: { ...part, [WIDE]: { gridArea: 'cluster' } },
-    parts: { ...COLUMN, gap: theme.spacing(2) },
+    first: { ...part, [WIDE]: { gridColumn: '1 / -1' }, [WALL]: { gridColumn: 'auto' } },
+    live: part,
+    more: part,
+    folds: {
+      ...WRAP,
+      gap: theme.spacing(0, 2),
+      '& > :has([aria-expanded="true"])': { flex: '1 1 560px', minWidth: 0 },
+    },
+    // The controls are beside the tables where there is room for both.
+    parts: {
+      ...WRAP,
+      gap: theme.spacing(2),
+      '& > :first-child': { flex: '3 1 860px' },
+      '& > *': { flex: '1 1 370px', minWidth: 0 },
+    },
   };
 });

@@ -1,6 +1,6 @@
 /** @jest-environment node */
-import type { Comparison, Live } from '../../client';
-import { column, comparison, improved, live, settings, snapshot, ttftP95, type LaneChange } from '../../test/fixtures';
+import type { Comparison, HeadlineKind, Live } from '../../client';
+import { column, comparison, headline, live, settings, snapshot, type LaneChange } from '../../test/fixtures';
 import { buildFacts } from './facts';
 import { builtIn, judged } from '../../test/builtIn';
 
@@ -46,11 +46,8 @@ describe('live figures', () => {
     expect(['calibrated' as const, 'not calibrated' as const].filter((c) => holds.has(c))).toEqual(expected);
   });
 
-  it('report unknown speculation of a simulated deployment, as in the recording', () => {
-    expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe(
-      'unknown (as in the recording)'
-    );
-    expect(figures({ state: { ...real, speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
+  it('say of a simulated deployment that its speculation was not recorded', () => {
+    expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
   });
 
   it('use the makers’ spelling of engines', () => {
@@ -146,19 +143,19 @@ describe('recorded figures', () => {
 });
 
 describe('conditions', () => {
-  const ttft = (percent: number, shown: boolean): Partial<Comparison> => ({
-    columns: [column({ ttft: ttftP95(0.7, improved(percent, shown)) }), column({ mode: 'kv', ttft: ttftP95(3.1) })],
+  const says = (kind: HeadlineKind): Partial<Comparison> => ({
+    headline: headline({ lines: [{ against: 'recorded', metric: 'ttft_p95', kind, text: '' }] }),
   });
 
-  const ahead = ttft(12, true);
+  const ahead = says('better');
   const slos = ['slo met', 'slo missed'];
   const disaggregated = { deployment: { serving: 'disaggregated' } } as const;
   const differences = [{ field: 'gpu', live: 'a', baseline: 'b' }];
 
   it.each<[string, LaneChange, string[], string[]]>([
     ['KV-aware routing ahead', { baseline: ahead }, ['kv better'], ['kv worse', 'no difference']],
-    ['KV-aware routing behind', { baseline: ttft(-300, true) }, ['kv worse'], ['kv better']],
-    ['a difference within chance', { baseline: ttft(3, false) }, ['no difference'], ['kv better', 'kv worse']],
+    ['KV-aware routing behind', { baseline: says('worse') }, ['kv worse'], ['kv better']],
+    ['a difference within chance', { baseline: says('uncertain') }, ['no difference'], ['kv better', 'kv worse']],
     ['none under round-robin', { state: { mode: 'round_robin' }, baseline: ahead }, ['running'], ['kv better']],
     [
       'none under a mode that is not reported',

@@ -3,7 +3,7 @@ import { recordedTable } from '../../lib/recorded';
 import { sloLevel } from '../../lib/slo';
 import { simulationNote, targetKind } from '../../lib/target';
 import { hasTwin, TWIN } from '../lane';
-import { columnFigures, columnOf, liveFigures, prefixed, sloFigures, type Figures } from './figures';
+import { columnFigures, liveFigures, prefixed, sloFigures, type Figures } from './figures';
 import { recordedFigures } from './recorded';
 
 /** The conditions that a paragraph may depend on. */
@@ -101,23 +101,22 @@ function simulation(state: LaneSnapshot['state']): Condition[] {
 
 /** A step that has not settled fulfills no condition on measurements. */
 function settledConditions(
-  { baseline, state }: LaneSnapshot,
+  { baseline, window }: LaneSnapshot,
   settings: Settings | undefined,
   isKV: boolean
 ): Condition[] {
-  const improvement = isKV
-    ? columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95.improvement
-    : undefined;
+  // What the stage's sentence says of the recorded TTFT p95, which the texts quote.
+  const recorded = baseline.headline?.lines.find((line) => line.against === 'recorded' && line.metric === 'ttft_p95');
+  const kind = isKV ? recorded?.kind : undefined;
   const { ttft, tpot } = baseline.live;
   const slos = [
-    sloLevel(ttft.p95, settings?.slo.ttft, ttft.p95_error),
-    sloLevel(tpot.p95, settings?.slo.tpot, tpot.p95_error, true),
+    sloLevel(ttft.p95, settings?.slo.ttft, ttft.p95_error, false, window.error_ratio),
+    sloLevel(tpot.p95, settings?.slo.tpot, tpot.p95_error, true, window.error_ratio),
   ];
-  const outcome = improvement?.outcome;
   return [
-    ...conditionIf('kv better', outcome === 'better'),
-    ...conditionIf('kv worse', outcome === 'worse'),
-    ...conditionIf('no difference', outcome === 'no_difference' || outcome === 'too_variable'),
+    ...conditionIf('kv better', kind === 'better'),
+    ...conditionIf('kv worse', kind === 'worse'),
+    ...conditionIf('no difference', kind === 'uncertain' || kind === 'same'),
     ...conditionIf('slo missed', slos.includes('missed')),
     ...conditionIf(
       'slo met',

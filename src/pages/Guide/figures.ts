@@ -1,6 +1,6 @@
-import type { Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
+import type { Column, LaneSnapshot, Live, Settings } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, objective, percent } from '../../lib/format';
-import { engineName, modeName, servedSpeculation } from '../../lib/names';
+import { engineName, modeName, speculationName } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { missingText, whyUnread } from '../../lib/unread';
 import { workerCount } from '../../lib/workers';
@@ -45,7 +45,7 @@ const configured: Record<string, Read> = {
   turns: ({ state: { shape } }) =>
     shape.turns.min === shape.turns.max ? `${shape.turns.min}` : `${shape.turns.min}–${shape.turns.max}`,
   'max-tokens': ({ state }) => number(state.shape.max_tokens),
-  speculation: ({ state }) => inSentence(servedSpeculation(state.speculation, state.driver)),
+  speculation: ({ state }) => inSentence(speculationName(state.speculation)),
 };
 
 /** The figures that the target reports about itself. */
@@ -127,12 +127,6 @@ function perRequest(tokens: number, requests: number): string | undefined {
   return requests > 0 ? `${number(tokens / requests)} tokens` : undefined;
 }
 
-/** Returns a mode's column: of several with different speculations the requested one, else the first. */
-export function columnOf(columns: Column[], mode: Routing, speculation?: Speculation): Column | undefined {
-  const ofMode = columns.filter((column) => column.mode === mode);
-  return ofMode.find((column) => column.speculation === speculation) ?? ofMode[0];
-}
-
 /** Describes the origin of a baseline's value. */
 const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
   exact: 'recorded',
@@ -143,7 +137,8 @@ const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
 
 /** Returns the recorded figures of a mode at the concurrency in force. */
 export function columnFigures(lane: LaneSnapshot | undefined, mode: Routing): Figures {
-  const column = lane && columnOf(lane.baseline.columns, mode, lane.state.speculation);
+  const ofMode = lane?.baseline.columns.filter((one) => one.mode === mode);
+  const column = ofMode?.find(({ speculation }) => speculation === lane?.state.speculation) ?? ofMode?.[0];
   const origin = column?.measured === undefined ? 'recorded' : 'measured here';
   const columnFigure = (found: Column['kv_hit_ratio'] | undefined, write: (value?: number) => string) => {
     const word = found ? lookupWords[found.lookup] : 'not recorded';

@@ -85,17 +85,22 @@ function color(styles: ReturnType<typeof useStyles>, worker: number): string {
   return worker < 0 ? styles.unknown : [styles.worker0, styles.worker1, styles.worker2, styles.worker3][worker % 4];
 }
 
-/** The legend of the bars' colors. */
-export function TreeLegend() {
+/** The legend of the bars' colors: those of the tree's workers, and of the other parts. */
+export function TreeLegend({ tree: { branches } }: { tree: Tree }) {
   const styles = useStyles();
   const sample = (className: string) => (
     <svg width={28} height={12} aria-hidden="true">
       <rect className={className} x={1} y={1} width={26} height={10} />
     </svg>
   );
+  const workers = new Map(branches.map(({ worker, workerName }) => [worker, workerName ?? 'an unknown worker']));
   return (
     <p className={styles.legend}>
-      <span>{sample(styles.worker0)} cached, one color per worker</span>
+      {Array.from(workers, ([worker, name]) => (
+        <span key={worker}>
+          {sample(color(styles, worker))} cached on {name}
+        </span>
+      ))}
       <span>{sample(styles.computed)} computed</span>
       <span>{sample(styles.answer)} answer: part of the next prompt</span>
       <span>{sample(styles.trunk)} opening text: the part that was already cached</span>

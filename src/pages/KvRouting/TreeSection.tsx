@@ -55,7 +55,6 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
             {pinned && ' (of the pinned decision)'}
           </div>
           <Grown conversation={conversation} workers={workers} siblings={siblings} />
-          <TreeLegend />
         </Stack>
       ) : none ? (
         <p>No conversation is in progress. Start the workload to see one here.</p>
@@ -74,7 +73,12 @@ interface GrownProps {
 
 function Grown({ conversation, workers, siblings }: GrownProps) {
   const tree = useMemo(() => buildTree(conversation, workers), [conversation, workers]);
-  return <PrefixTree tree={tree} topic={conversation.topic} siblings={siblings} />;
+  return (
+    <>
+      <PrefixTree tree={tree} topic={conversation.topic} siblings={siblings} />
+      <TreeLegend tree={tree} />
+    </>
+  );
 }
 
 const useStyles = stylesOf(() => ({

@@ -1,7 +1,7 @@
 import { figures } from '../../client';
-import { Chart, ChartGroup, LineSign } from '../../components/Chart';
+import { Chart, ChartGroup, LineSign, SETTLING } from '../../components/Chart';
 import { SIDES, type SideKey } from '../../components/Twin';
-import { percentileName } from '../../lib/figures';
+import { meanTTFT, percentileName } from '../../lib/figures';
 import type { Known } from '../../lib/known';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { formats, spanOf, type Value } from '../Stage/history';
@@ -17,6 +17,7 @@ interface CoursesProps {
 
 /** Each value with its name, and with that for a crowd, which does not have to know TTFT. */
 const courses: Array<[value: Value, name: string, plain: string]> = [
+  ['ttft_mean', meanTTFT.name, 'First token, mean'],
   ['ttft_p95', percentileName('ttft', 'p95'), 'First token, p95'],
   ['output_tokens_per_second', figures.output_tokens_per_second.name, figures.output_tokens_per_second.name],
 ];
@@ -24,7 +25,7 @@ const courses: Array<[value: Value, name: string, plain: string]> = [
 /** The last ten minutes of both sides, each value in one graph. */
 export function Courses(props: CoursesProps) {
   const styles = useStyles();
-  const { known, names, bare } = props;
+  const { histories, known, names, bare } = props;
   return (
     <div className={styles.all}>
       {!bare && (
@@ -34,6 +35,11 @@ export function Courses(props: CoursesProps) {
               <LineSign tone={known[key].lane.state.mode} look={LOOKS[key]} /> {names[key]}
             </span>
           ))}
+          {SIDES.some((key) => histories[key].some(({ settling }) => settling)) && (
+            <span>
+              <LineSign {...SETTLING} /> settling
+            </span>
+          )}
         </div>
       )}
       <div className={styles.row}>
@@ -76,7 +82,7 @@ const useStyles = stylesOf((theme) => ({
   row: { ...WRAP, flex: '1 1 auto', gap: '0.8em' },
   course: {
     ...COLUMN,
-    flex: '1 1 34em',
+    flex: '1 1 26em',
     minWidth: 0,
     margin: 0,
     '& figcaption': { fontSize: '1.5em', fontWeight: theme.typography.fontWeightMedium },

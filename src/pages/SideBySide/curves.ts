@@ -1,5 +1,5 @@
 import type { HistoryPoint } from '../../client';
-import type { ChartLine, Mark } from '../../components/Chart';
+import { SETTLING, type ChartLine, type Mark } from '../../components/Chart';
 import { SIDES, type SideKey } from '../../components/Twin';
 import { ceilingOf, changesOf, linesOf, type Value } from '../Stage/history';
 
@@ -15,7 +15,7 @@ export function linesOfBoth(histories: Histories, value: Value, names: Record<Si
     linesOf(histories[side], value, LOOKS[side]).map((line) => ({
       ...line,
       key: `${side} ${line.key}`,
-      name: names[side],
+      name: line.look === SETTLING.look ? `${names[side]}, settling` : names[side],
     }))
   );
 }

@@ -2,6 +2,7 @@ import { Button } from '@grafana/ui';
 
 import type { Twin, TwinArrangement, TwinEvidence } from '../../client';
 import { ActionFailure } from '../../components/Controls/ActionFailure';
+import { HeadlineView } from '../../components/Headline';
 import { Loading, LoadProblem } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { Caution, Pairs, type SideKey } from '../../components/Twin';
@@ -68,6 +69,7 @@ function Page({ both }: { both: Both }) {
     <div className={styles.page}>
       <LoadProblem what="comparison" problem={problem} />
       <ActionFailure action={steer.action} titles={failures} />
+      <HeadlineView state={both.live.state} headline={twin?.headline} />
       <Section
         title="Both routers now"
         info={
@@ -99,9 +101,9 @@ function Page({ both }: { both: Both }) {
       <Section
         title="Last ten minutes"
         info={
-          'TTFT p95 and output tokens per second of both lanes, each point over the preceding 60 ' +
-          'seconds, measured by the load generator. Colors show the mode; the second lane’s line ' +
-          'is dashed.'
+          'Mean TTFT, TTFT p95 and output tokens per second of both lanes, each point over the ' +
+          'preceding 60 seconds, measured by the load generator. Colors show the mode; the second ' +
+          'lane’s line is dashed. A line is dotted and gray while its lane settles.'
         }
       >
         <div className={styles.scaled}>

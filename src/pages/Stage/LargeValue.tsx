@@ -1,7 +1,7 @@
 import { cx } from '@emotion/css';
 
-import { SLOMark } from '../../components/Comparison';
-import { stylesOf, verdicts } from '../../lib/styles';
+import { SLOValue } from '../../components/Comparison';
+import { stylesOf } from '../../lib/styles';
 import { isFaint, type Figure } from './figures';
 
 interface LargeValueProps {
@@ -20,10 +20,10 @@ export function LargeValue({ figure, isLive, testId, className }: LargeValueProp
   const slo = isLive ? figure.slo : undefined;
   return (
     <div className={cx(styles.all, className)}>
-      <span className={cx(slo && styles[slo], (!isLive || isFaint(figure)) && styles.faint)} data-testid={testId}>
+      <SLOValue level={slo} className={cx((!isLive || isFaint(figure)) && styles.faint)} testId={testId}>
         {text}
-        {unit && <small> {unit}</small>} {slo && <SLOMark level={slo} />}
-      </span>
+        {unit && <small> {unit}</small>}
+      </SLOValue>{' '}
       {tag && <span className={styles.tag}>{tag}</span>}
     </div>
   );
@@ -46,6 +46,5 @@ const useStyles = stylesOf((theme) => {
       fontWeight: theme.typography.fontWeightRegular,
       color: text.secondary,
     },
-    ...verdicts(theme),
   };
 });

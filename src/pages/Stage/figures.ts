@@ -1,5 +1,5 @@
 import { figures, type LaneSnapshot, type Settings } from '../../client';
-import { figureFormats, percentileName } from '../../lib/figures';
+import { figureFormats, meanTTFT, percentileName } from '../../lib/figures';
 import { DASH, digits, MS, NOT_REPORTED, type Format } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
@@ -23,6 +23,7 @@ interface FigureInfo {
 }
 
 const infos = {
+  ttft_mean: { name: meanTTFT.name, format: MS, value: ({ baseline }) => baseline.live.ttft.mean },
   ttft_p50: { name: percentileName('ttft', 'p50'), format: MS, value: ({ baseline }) => baseline.live.ttft.p50 },
   ttft_p95: {
     name: percentileName('ttft', 'p95'),

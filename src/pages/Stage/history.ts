@@ -1,4 +1,4 @@
-import type { ChartLine, Look, Mark, Point, Span } from '../../components/Chart';
+import { SETTLING, type ChartLine, type Look, type Mark, type Point, type Span } from '../../components/Chart';
 import type { HistoryPoint, LaneSnapshot } from '../../client';
 import { MS, PERCENT, type Format } from '../../lib/format';
 import { servingName, speculationName } from '../../lib/names';
@@ -23,6 +23,7 @@ export function pointOf(time: string, { state, window, kv }: LaneSnapshot): Hist
     arm,
     mode,
     speculation,
+    ttft_mean: running ? window.metrics.ttft.mean : undefined,
     ttft_p50: running ? window.metrics.ttft.p50 : undefined,
     ttft_p95: running ? window.metrics.ttft.p95 : undefined,
     output_tokens_per_second: running ? window.output_tokens_per_second : undefined,
@@ -62,11 +63,11 @@ function trim(points: HistoryPoint[]): HistoryPoint[] {
 }
 
 /** A value that has a curve. */
-export type Value = 'ttft_p50' | 'ttft_p95' | 'output_tokens_per_second' | 'kv_hit_ratio';
+export type Value = 'ttft_mean' | 'ttft_p95' | 'output_tokens_per_second' | 'kv_hit_ratio';
 
 /** The format of each value that has a curve. */
 export const formats: Record<Value, Format> = {
-  ttft_p50: MS,
+  ttft_mean: MS,
   ttft_p95: MS,
   output_tokens_per_second: {},
   kv_hit_ratio: PERCENT,
@@ -90,10 +91,7 @@ export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?
   });
   const settling = lineOf(points, value, (point) => point.settling === true);
   return settling.some(([, y]) => y !== undefined)
-    ? [
-        ...settled,
-        { key: `${value} settling`, name: named('settling'), tone: 'unknown', look: 'dotted', points: settling },
-      ]
+    ? [...settled, { key: `${value} settling`, name: named('settling'), ...SETTLING, points: settling }]
     : settled;
 }
 

@@ -91,7 +91,7 @@ function Row(props: RowProps) {
 }
 
 function beforeText(field: Field, before: string): string {
-  return field.kind === 'choice' && !field.options ? speculationText(before) : valueText(field, before);
+  return field.kind === 'choice' && !field.options ? speculationName(before as Speculation) : valueText(field, before);
 }
 
 function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: string }) {
@@ -116,7 +116,7 @@ function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: 
               field.options ??
               profile.speculations.map(({ speculation, calibrated }) => ({
                 value: speculation as string,
-                label: speculationText(speculation),
+                label: speculationName(speculation),
                 description: calibrated ? undefined : 'not calibrated',
               }))
             }
@@ -128,11 +128,6 @@ function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: 
     case 'number':
       return <NumberEntry id={id} field={field} value={value} error={error} onChange={onChange} />;
   }
-}
-
-/** The note that speculation in the recorded deployment is not known. */
-function speculationText(speculation: string): string {
-  return speculation === 'not_recorded' ? 'Unknown (as in the recording)' : speculationName(speculation as Speculation);
 }
 
 interface NumberEntryProps {

@@ -1,7 +1,7 @@
 import type { Mode } from '../../client';
-import { SLOMark } from '../../components/Comparison';
+import { SLOValue } from '../../components/Comparison';
 import { DASH, digits } from '../../lib/format';
-import { stylesOf, verdicts } from '../../lib/styles';
+import { stylesOf } from '../../lib/styles';
 import type { FigureInfo, Source, Value } from './series';
 
 /** A value in the unit of its figure, with the mark of its objective and its band; a dash without one. */
@@ -12,13 +12,9 @@ export function Figure({ figure: { format }, value }: { figure: FigureInfo; valu
   }
   return (
     <>
-      <b className={value.slo && styles[value.slo]}>{digits(value.value, format)}</b>
-      {value.slo && (
-        <>
-          {' '}
-          <SLOMark level={value.slo} />
-        </>
-      )}
+      <SLOValue level={value.slo}>
+        <b>{digits(value.value, format)}</b>
+      </SLOValue>
       {value.band && <small className={styles.band}> {bandText(value.band, format)}</small>}
     </>
   );
@@ -36,5 +32,4 @@ export function find(values: Value[], source: Source, mode: Mode): Value | undef
 
 const useStyles = stylesOf((theme) => ({
   band: { color: theme.colors.text.secondary },
-  ...verdicts(theme),
 }));
