@@ -91,40 +91,38 @@ func verification() []suite.Part {
 func statisticalParts() []suite.Part {
 	return []suite.Part{
 		{
-			Name: "race", Run: raceOfAll, Capability: "every package",
-			Checks: "unit tests under the race detector, in random order",
+			Name: "race", Run: raceOfAll,
+			Checks: "all unit tests under the race detector, in random order",
 		},
 		{
-			Name: "fuzz", Run: fuzz, Capability: "input from other programs",
-			Checks: "every fuzz test: streams, metrics pages, traces, configuration, results of other tools",
+			Name: "fuzz", Run: fuzz,
+			Checks: "fuzz tests of all input from other programs",
 		},
 		{
 			Name: "statistics", Run: verified("-timeout=40m", "./sidecar/test/proof", "./sidecar/test/intervals"),
-			Capability: "trials, capacity searches, live comparisons",
-			Checks:     "false decisions, power and coverage on a simulated cluster whose truth is known",
+			Checks: "errors, power and coverage of trials and searches on a simulated cluster of known truth",
 		},
 		{
 			Name: "decisions", Run: verified("-timeout=60m", "./sidecar/test/decisions"),
-			Capability: "trials of two arms and of more",
-			Checks:     "false decisions, power, coverage and bias on simulated spans whose truth is known",
+			Checks: "the same of trials of two arms and more on simulated spans",
 		},
 		{
-			Name: "sweeps", Run: verified("./sidecar/test/sweeps"), Capability: "trials and sweeps",
-			Checks: "kills, pauses, a full disk, a late client, two lanes at once, in virtual time",
+			Name: "sweeps", Run: verified("./sidecar/test/sweeps"),
+			Checks: "trials and sweeps over kills, pauses and a full disk, in virtual time",
 		},
 		{
-			Name: "twin", Run: verified("./sidecar/test/pairs"), Capability: "side by side",
-			Checks: "pairs of turns agree with each lane's own figures; neither lane disturbs the other",
+			Name: "twin", Run: verified("./sidecar/test/pairs"),
+			Checks: "pairs of turns against each lane's own figures; neither lane disturbs the other",
 		},
 		{
-			Name: "shadow", Run: verified("./sidecar/test/shadow"), Capability: "other routers on the same traffic",
-			Checks: "the shadow's hit rates against those that the model of a cluster measures",
+			Name: "shadow", Run: verified("./sidecar/test/shadow"),
+			Checks: "the shadow's hit rates against those of the model of a cluster",
 		},
 		{
 			Name: "simulation", Run: verified("-timeout=40m", "./sidecar/test/openings", "./sidecar/test/compare",
 				"./sidecar/test/calibration", "./sidecar/test/simulation", "./sidecar/sim/..."),
-			Capability: "simulated cluster, what if, calibration",
-			Checks:     "the model over HTTP against its core; profiles against the recorded tables; docs are as computed",
+			Checks: "the model over HTTP against its core, profiles against recorded tables; documents are as " +
+				"computed",
 		},
 	}
 }
@@ -133,35 +131,31 @@ func statisticalParts() []suite.Part {
 func processParts() []suite.Part {
 	return []suite.Part{
 		{
-			Name: "nights", Run: verified("-timeout=40m", "./sidecar/test/nights"), Capability: "gates and the history",
-			Checks: "twenty nightly gates on the simulated cluster, which from night 12 on is 8 % slower",
+			Name: "nights", Run: verified("-timeout=40m", "./sidecar/test/nights"),
+			Checks: "twenty nightly gates; from night 12 on the cluster is 8 % slower",
 		},
 		{
 			Name: "booths",
 			Run: wholeBooths("^(TestBoothRecovers|TestQueriesReturnData|"+
 				"TestKilledProcessContinuesSweep|TestSweepOnTheCommandLine)$",
 				"./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps"),
-			Capability: "a booth of real processes",
-			Checks:     "every process killed, dashboards' queries with two lanes, a sweep over a kill",
+			Checks: "a booth's processes killed, dashboards' queries, a sweep over a kill",
 		},
 		{
-			Name: "torture", Run: torture, Capability: "the load generator under faults",
+			Name: "torture", Run: torture,
 			Checks: "hostile peers, crowds, full disks and crashes; TORTURE=1 lengthens it to 15 minutes",
 		},
 		{
-			Name: "soak", Run: soak, Capability: "hours of load",
-			Checks: "live heap, other memory, descriptors, goroutines and database stay flat over an hour; " +
-				"SOAK sets another length",
+			Name: "soak", Run: soak,
+			Checks: "heap, memory, descriptors, goroutines and database stay flat for an hour (SOAK)",
 		},
 		{
-			Name: "client", Run: verified("./sidecar/test/clienterror"), Capability: "the load generator's own error",
-			Checks: "its bound against the true error, on a server with known token times, " +
-				"while the client is kept from running",
+			Name: "client", Run: verified("./sidecar/test/clienterror"),
+			Checks: "the bound of the load generator's own error against the true error",
 		},
 		{
-			Name: "members", Run: killedMembers, Capability: "several load generators as one",
-			Checks: "members, coordinator and NATS server killed under load, each and in pairs: the target's list of requests " +
-				"against what is stored",
+			Name: "members", Run: killedMembers,
+			Checks: "members, coordinator and NATS killed under load: requests received against turns stored",
 		},
 	}
 }
@@ -170,51 +164,46 @@ func processParts() []suite.Part {
 func externalParts() []suite.Part {
 	return []suite.Part{
 		{
-			Name: "dynamo", Run: realDynamo, Capability: "NVIDIA Dynamo",
-			Checks: "a real Dynamo with mock workers: tokens, counts, modes, trial, shadow, doctor, engines' arguments",
+			Name: "dynamo", Run: realDynamo,
+			Checks: "a real Dynamo with mock workers: tokens, modes, trial, shadow, doctor",
 		},
 		{
-			Name: "kubernetes", Run: onKubernetes, Capability: "Kubernetes",
-			Checks: "a real control plane: twenty switches, roll-back, rights, the chart installed and deleted",
+			Name: "kubernetes", Run: onKubernetes,
+			Checks: "a real control plane: twenty switches, roll-back, rights, the chart",
 		},
 		{
-			Name: "chart", Run: chartTests, Capability: "Helm chart",
+			Name: "chart", Run: chartTests,
 			Checks: "every values file rendered, linted and held against the configuration",
 		},
 		{
-			Name: "package", Run: packed, Capability: "the app as an archive, images",
-			Checks: "packed with one backend; images on two bases are valid and equal each time",
+			Name: "package", Run: packed,
+			Checks: "the app packed with one backend; images on two bases, equal each time",
 		},
 		{
-			Name: "validator", Run: validated, Capability: "the app in Grafana's catalog", Checks: "Grafana's plugin validator",
+			Name: "validator", Run: validated, Checks: "Grafana's plugin validator on the app",
 		},
 		{
-			Name: "peers", Run: peers, Capability: "figures agree with other clients",
-			Checks: "the OpenAI client, AIPerf and GuideLLM against the simulated cluster; how late the load generator, " +
-				"AIPerf and GuideLLM start requests at a rate",
+			Name: "peers", Run: peers,
+			Checks: "figures and starts of requests against the OpenAI client, AIPerf and GuideLLM",
 		},
 		{
-			Name: "otlp", Run: verified("-run=^TestRealCollector$", "./sidecar/cmd/loadgen"), Capability: "OpenTelemetry",
-			Checks: "metrics and traces through a real collector",
+			Name: "otlp", Run: verified("-run=^TestRealCollector$", "./sidecar/cmd/loadgen"),
+			Checks: "metrics and traces through a real OpenTelemetry collector",
 		},
 		{
-			Name: "engines", Run: onEngines, Capability: "trials on real engines",
-			Checks: "the load generator's figures against the counters of two vLLM engines on the CPU, asked directly, " +
-				"through seven routers and in a Dynamo; a trial of sglang-router's policies on them; traces " +
-				"replayed; what simulated engines answer otherwise. Before simulated engines: routers recognized, ranked and " +
-				"killed, an arena that is stopped and resumed, arms that cheat or die, streams that HAProxy holds. " +
-				"ENGINES_MINUTES lengthens the trials",
+			Name: "engines", Run: onEngines,
+			Checks: "figures, trials and replays on two real vLLM engines, directly and through seven routers; " +
+				"arenas, cheating arms and proxies on simulated ones (ENGINES_MINUTES)",
 		},
 		{
-			Name: "page", Run: onPage("-skip=^TestGate$"), Capability: "the load generator's own pages",
-			Checks: "the journeys in a real Chromium that the gate leaves out",
+			Name: "page", Run: onPage("-skip=^TestGate$"),
+			Checks: "the load generator's pages in a real Chromium, beyond the gate",
 		},
 		{
 			Name: "grafana",
 			Run: inGrafana("grafana,kubernetes", "-skip=^TestGate$", "./sidecar/test/grafana",
 				"./sidecar/booth/local"),
-			Capability: "the app in a real Grafana",
-			Checks:     "the journeys that the gate leaves out: on Kubernetes, on a real Dynamo, in an existing Grafana",
+			Checks: "the app in a real Grafana: on Kubernetes, on Dynamo, in an existing one",
 		},
 	}
 }

@@ -1,4 +1,4 @@
-// Package figure records figures that tests measure for docs/verification.md.
+// Package figure records what tests measure, for the suite and for docs/verification.md.
 package figure
 
 import (
@@ -9,19 +9,30 @@ import (
 	"testing"
 )
 
-// Variable names the environment variable with the file that Report appends to.
+// Variable names the environment variable with the file that [Report] and [Headline] append to.
 const Variable = "SUITE_FIGURES"
 
 // Figure is one measured result as text with its unit.
 type Figure struct {
 	Test string `json:"test"`
 	Text string `json:"text"`
+	Page bool   `json:"page,omitempty"` // it belongs on docs/verification.md
 }
 
-// Report logs a measured result of a test. In a run of the suite, it also records it for docs/verification.md.
+// Report logs a measured result of a test, which a run of the suite prints.
 func Report(t testing.TB, format string, args ...any) {
 	t.Helper()
-	f := Figure{Test: t.Name(), Text: fmt.Sprintf(format, args...)}
+	record(t, Figure{Test: t.Name(), Text: fmt.Sprintf(format, args...)})
+}
+
+// Headline is Report for one of the few figures that represent the part on docs/verification.md.
+func Headline(t testing.TB, format string, args ...any) {
+	t.Helper()
+	record(t, Figure{Test: t.Name(), Text: fmt.Sprintf(format, args...), Page: true})
+}
+
+func record(t testing.TB, f Figure) {
+	t.Helper()
 	t.Log(f.Text)
 	name := os.Getenv(Variable)
 	if name == "" {

@@ -57,6 +57,11 @@ func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
 	ran := cmd.Run()
 	count, err := counted(dir)
 	count.Figures = figure.Read(figuresFile)
+	if format == Brief { // which hides the logs of tests that pass
+		for _, f := range count.Figures {
+			fmt.Printf("%s: %s\n", f.Test, f.Text)
+		}
+	}
 	if ran != nil {
 		ran = fmt.Errorf("go test: %w", ran)
 	}

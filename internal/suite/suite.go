@@ -56,8 +56,8 @@ type Part struct {
 	WithPrevious bool
 	// Throughout starts the part with the first one, at the lowest priority, concurrently with all others.
 	Throughout bool
-	// Capability and Checks are the part's row in docs/verification.md: what the part checks of the product, and how.
-	Capability, Checks string
+	// Checks is what docs/verification.md says of the part: what it checks of the product, and how.
+	Checks string
 }
 
 // Skipped is the error of a part with a missing requirement. Its text names the command that installs it.

@@ -192,13 +192,12 @@ func TestConcurrentFindsGoroutinesAndLocks(t *testing.T) {
 
 func TestVerificationKeepsRowsOfPartsThatDidNotRun(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "verification.md")
-	one, two := Part{Name: "one", Capability: "turns", Checks: "kills"}, Part{
-		Name: "two", Capability: "trials", Checks: "a | b",
-	}
+	one, two := Part{Name: "one", Checks: "kills"}, Part{Name: "two", Checks: "a | b"}
 	day := time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
 	all := []Part{one, two}
 	first := []Result{{
-		Part: two, Count: Count{Passed: 3, Figures: []figure.Figure{{Text: "2.1 s"}}}, Took: 70 * time.Second,
+		Part: two, Count: Count{Passed: 3, Figures: []figure.Figure{{Text: "2.1 s", Page: true}, {Text: "2.2 s"}}},
+		Took: 70 * time.Second,
 	}}
 	require.NoError(t, WriteVerification(page, all, first, day, "go 1.26"))
 	below, err := os.OpenFile(page, os.O_APPEND|os.O_WRONLY, 0)
@@ -210,8 +209,9 @@ func TestVerificationKeepsRowsOfPartsThatDidNotRun(t *testing.T) {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.Equal(t, pageHeading+
-		"| one | turns | kills | **FAILED**: 0 passed, 1 failed, 0 skipped in 0:00 |  | 2026-11-27 | go 1.27 |\n"+
-		"| two | trials | a \\| b | 3 passed, 0 failed, 0 skipped in 1:10 | 2.1 s | 2026-11-26 | go 1.26 |\n"+
+		"| one | kills | **FAILED**: 0 passed, 1 failed in 0:00 |  | 2026-11-27 |\n"+
+		"| two | a \\| b | 3 passed in 1:10 | 2.1 s | 2026-11-26 |\n"+
+		"\n- 2026-11-26: go 1.26.\n- 2026-11-27: go 1.27.\n"+
 		earlier+"\n- three, by hand.\n", string(text))
 }
 

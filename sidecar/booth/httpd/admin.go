@@ -41,9 +41,8 @@ func (s *Server) admin() []endpoint {
 			"/sim/v1/mode",
 			methods{http.MethodPut: s.answers(s.putMode)},
 			s.guarded,
-			"Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` even if the mode " +
-				"does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their " +
-				"caches. With `?in_place=true` nothing restarts, and requests in progress go on: the router changes its mode.",
+			"Switches mode and speculation; the cluster restarts with cold caches (`?restart=true`: in any case). With " +
+				"`?workers=keep` only the frontend restarts, and caches stay. With `?in_place=true` nothing restarts.",
 		},
 		{
 			"/sim/v1/faults",

@@ -115,11 +115,15 @@ var helped = regexp.MustCompile(`(?m)^# HELP (\S+) .*\n# TYPE \S+ (\S+)$`)
 func metricsTable(t *testing.T) string {
 	var b strings.Builder
 	list := func(page, text string, skip func(name string) bool) {
-		b.WriteString("\n" + page + "\n\n| metric | type |\n|---|---|\n")
+		kinds := map[string][]string{}
 		for _, m := range helped.FindAllStringSubmatch(text, -1) {
 			if !skip(m[1]) {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", m[1], m[2])
+				kinds[m[2]] = append(kinds[m[2]], "`"+m[1]+"`")
 			}
+		}
+		b.WriteString("\n" + page + "\n\n")
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			fmt.Fprintf(&b, "- %ss: %s\n", kind, strings.Join(kinds[kind], ", "))
 		}
 	}
 	all := func(string) bool { return false }

@@ -138,28 +138,28 @@ func (e *engine) calls() []engineCall {
 		return engineCall{endpoint{path, methods{http.MethodPost: h}, nil, description}, engines}
 	}
 	const vllm, sglang = "vllm", "sglang"
-	flush := post("/flush_cache", "Empties the cache, or answers 400 while it is in use.", e.flush, sglang)
+	flush := post("/flush_cache", "Empties the cache; 400 while it is in use.", e.flush, sglang)
 	flush.methods[http.MethodGet] = e.flush
 	return []engineCall{
-		post("/v1/chat/completions", "Chat completion, streamed or not. Unknown fields are ignored.", e.chat),
-		post("/v1/completions", "Completion of a text or of token ids, streamed or not.", e.complete),
+		post("/v1/chat/completions", "Chat completion; unknown fields are ignored.", e.chat),
+		post("/v1/completions", "Completion of a text or of token ids.", e.complete),
 		get("/v1/models", "Lists the model.", e.models),
 		get("/health", "200 while the worker is there.", func() any { return struct{}{} }),
 		post("/tokenize", "The token ids of `messages` or `prompt`.", e.tokens(e.tokenized)),
-		post("/v1/chat/completions/render", "The token ids of a chat request, those of the events.",
+		post("/v1/chat/completions/render", "The token ids of a chat request.",
 			e.tokens(e.rendered), vllm),
 		get("/version", "The version. SMG recognizes vLLM by it.", e.version, vllm),
-		get("/load", "`server_load`: requests in the batch and in the queue.", e.serverLoad, vllm),
-		get("/get_load", "Requests and tokens of the batch and of the queue, as SGLang has them.", e.rankLoads, sglang),
-		get("/get_load", "`load`: as `/load`. vllm-router reads it; vLLM does not have it.", e.load, vllm),
-		get("/v1/loads", "Load of the worker: requests, tokens, use of the cache.", e.loads),
+		get("/load", "Requests in batch and queue.", e.serverLoad, vllm),
+		get("/get_load", "Requests and tokens of batch and queue.", e.rankLoads, sglang),
+		get("/get_load", "As `/load`; vllm-router reads it, vLLM lacks it.", e.load, vllm),
+		get("/v1/loads", "Requests, tokens, use of the cache.", e.loads),
 		get("/loads", "As `/v1/loads`. SMG requests it.", e.loads),
-		get("/server_info", "Model and limits, as SGLang has them.", e.serverInfo),
+		get("/server_info", "Model and limits, as SGLang.", e.serverInfo),
 		get("/get_server_info", "As `/server_info`.", e.serverInfo),
-		get("/model_info", "The model, as SGLang has it.", e.modelInfo),
+		get("/model_info", "The model, as SGLang.", e.modelInfo),
 		get("/get_model_info", "As `/model_info`.", e.modelInfo),
-		get("/kv_event_sources", "Where the events of the cache are published; with `--workers-only`.", e.sources, vllm),
-		post("/reset_prefix_cache", "Empties the cache. While it is in use, nothing happens.", e.reset, vllm),
+		get("/kv_event_sources", "Where events are published, with `--workers-only`.", e.sources, vllm),
+		post("/reset_prefix_cache", "Empties the cache, unless it is in use.", e.reset, vllm),
 		flush,
 	}
 }

@@ -30,24 +30,20 @@ func ignoredFields(names string) (all []field) {
 // fields lists the fields that the frontend of Dynamo 1.6.1 accepts, with their accepted values.
 var fields = append([]field{
 	{"model", honored, "The id that `/v1/models` lists; any other gets a 404."},
-	{"messages", honored, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a " +
-		"list of `text` parts. Images, audio and video are rejected."},
-	{"stream", honored, "Server-sent events, one per worker iteration; with speculation an event has several tokens."},
-	{"stream_options", honored, "`include_usage` adds the token counts before `[DONE]`. Only with `stream`."},
-	{"max_tokens", honored, "1 to 1,048,576, and no more than fits into the worker's cache. Up to 1,980 it is the " +
-		"answer's length, to within a sentence; above, or without it, answers have 900 tokens on average and at most 4,096."},
-	{"max_completion_tokens", honored, "Same as `max_tokens`; takes precedence if both are given."},
-	{"min_tokens", honored, "Minimum number of tokens, up to the limit. Stop conditions before that are ignored."},
-	{"ignore_eos", honored, "With true, exactly as many tokens as the limit, or 4,096 without one, and finish reason " +
-		"`length`. Stop sequences are ignored, as in Dynamo."},
-	{"stop", honored, "A string, or a list of up to 32. The answer ends before the first match, with finish reason " +
-		"`stop`; the token that completes the match counts."},
-	{"include_stop_str_in_output", honored, "With true, the answer includes the stop sequence."},
-	{"seed", honored, "a whole number of 64 bits; the same prompt with the same seed gets the same answer. Without it, " +
-		"the request's id is the seed; at temperature 0 nothing is left to chance"},
+	{"messages", honored, "All of OpenAI's roles; content a string or a list of `text` parts, no images, audio or video."},
+	{"stream", honored, "An event per worker iteration; with speculation it has several tokens."},
+	{"stream_options", honored, "`include_usage` adds the token counts before `[DONE]`."},
+	{"max_tokens", honored, "1 to 1,048,576, within the worker's cache. Up to 1,980 it is about the answer's length; " +
+		"else answers have 900 tokens on average, at most 4,096."},
+	{"max_completion_tokens", honored, "As `max_tokens`, and takes precedence."},
+	{"min_tokens", honored, "Stop conditions before that are ignored."},
+	{"ignore_eos", honored, "Exactly as many tokens as the limit, or 4,096; stop sequences are ignored, as in Dynamo."},
+	{"stop", honored, "A string, or up to 32. The answer ends before the first match, whose last token counts."},
+	{"include_stop_str_in_output", honored, "The answer includes the stop sequence."},
+	{"seed", honored, "64 bits; equal prompts and seeds get equal answers. At temperature 0, nothing is left to chance."},
 	{"nvext", honored, "See below."},
 
-	{"n", checked, "1. Dynamo accepts 1 to 128 and leaves the rest to its engine; here, more than 1 is rejected."},
+	{"n", checked, "1, where Dynamo accepts up to 128"},
 	{"temperature", checked, "0 to 2"},
 	{"top_p", checked, "above 0, up to 1"},
 	{"min_p", checked, "0 to 1"},
@@ -69,10 +65,9 @@ var fields = append([]field{
 // extensions lists the accepted fields of nvext. Any other field is refused, including those that would change routing
 // or serving in Dynamo and are not simulated.
 var extensions = append([]field{
-	{"extra_fields", honored, "`worker_id` and `timing` are returned in `nvext`; other names are ignored."},
-	{"annotations", honored, "`token_ids` sends the prompt's token IDs before the first chunk; other names are ignored."},
-	{"backend_instance_id", honored, "The worker to serve the request: an instance ID from `/health`. Unknown IDs are " +
-		"rejected."},
-	{"min_tokens", honored, "Same as the top-level field, which takes precedence. Dynamo 1.6.1 refuses it here."},
-	{"ignore_eos", honored, "Same as above; Dynamo before 1.3 accepted it here."},
+	{"extra_fields", honored, "returns `worker_id` and `timing` in `nvext`"},
+	{"annotations", honored, "`token_ids` sends the prompt's token IDs before the first chunk"},
+	{"backend_instance_id", honored, "the worker to serve the request: an instance ID of `/health`"},
+	{"min_tokens", honored, "as the top-level field, which takes precedence; Dynamo 1.6.1 refuses it here"},
+	{"ignore_eos", honored, "as above; Dynamo before 1.3 accepted it here"},
 }, ignoredFields(`agent_hints greed_sampling request_timestamp_ms`)...)

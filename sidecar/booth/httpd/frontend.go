@@ -25,13 +25,13 @@ func (s *Server) endpoints() []endpoint {
 			"/v1/models/{id...}",
 			methods{http.MethodGet: s.model},
 			s.up,
-			"The model by its ID, with or without escaping its slash; 404 for any other.",
+			"The model by its ID; 404 for any other.",
 		},
 		{
 			"/health",
 			methods{http.MethodGet: s.health},
 			nil,
-			"The available workers with their IDs; 503 while the cluster restarts.",
+			"The workers with their IDs; 503 while the cluster restarts.",
 		},
 		{"/live", methods{http.MethodGet: live}, s.up, "Whether the frontend is running."},
 		{

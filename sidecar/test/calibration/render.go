@@ -47,20 +47,18 @@ type section struct {
 	Profile   sim.Profile
 	Title     string
 	Errors    []string // lines of a table
-	Rows      []string
-	Constants []string
-	Judged    bool // Constants include how well they are determined
+	Constants []string // of a fitted profile
 }
 
 // render renders the document from the stored results and the current profiles.
 func render(all results) ([]byte, error) {
 	data := struct {
 		Sections                   []section
-		ErrorSeeds, JudgeSeeds     int
+		ErrorSeeds                 int
 		Tolerance                  float64
 		MiddlePercent, TailPercent float64
 	}{
-		ErrorSeeds: errorSeeds, JudgeSeeds: judgeSeeds, Tolerance: 100 * calibrate.Tolerance,
+		ErrorSeeds: errorSeeds, Tolerance: 100 * calibrate.Tolerance,
 		MiddlePercent: 100 * calibrate.MaxError, TailPercent: 100 * calibrate.MaxTail,
 	}
 	for _, kept := range all.Profiles {
@@ -77,17 +75,15 @@ func render(all results) ([]byte, error) {
 
 func sectionOf(p sim.Profile, kept profileResults) section {
 	s := section{
-		Profile: p, Judged: len(kept.Constants) > 0,
-		Title: fmt.Sprintf("%s: %s, %s a worker, %s", p.Name, p.GPU, gpus(p.TensorParallel), workers(p.Workers)),
+		Profile: p,
+		Title:   fmt.Sprintf("%s: %s, %s a worker, %s", p.Name, p.GPU, gpus(p.TensorParallel), workers(p.Workers)),
 	}
 	for _, c := range p.Constants() {
 		origin := p.Sources[c.Name]
-		line := fmt.Sprintf("| `%s` | %.4g | %.3g to %.3g | %s | %s | %s |", c.Name, c.Get(&p), c.Low, c.High, c.Why,
-			origin.Origin, origin.From)
-		if s.Judged {
-			line += " " + determined(kept.Constants[c.Name]) + " |"
+		if len(kept.Constants) > 0 {
+			s.Constants = append(s.Constants, fmt.Sprintf("| `%s` | %.4g | %.3g to %.3g | %s: %s | %s |", c.Name, c.Get(&p),
+				c.Low, c.High, origin.Origin, origin.From, determined(kept.Constants[c.Name])))
 		}
-		s.Constants = append(s.Constants, line)
 	}
 	b, ok := recordedOf(p)
 	if !ok {
@@ -109,24 +105,18 @@ func sectionOf(p sim.Profile, kept profileResults) section {
 		s.Errors = append(s.Errors, fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s |", part.title, e.Rows,
 			percent(e.TTFT50), percent(e.TTFT95), percent(e.Throughput), percent(e.TPOT), points(e.Hit)))
 	}
-	for _, r := range rows {
-		m, v := r.Recorded, r.Simulated
-		s.Rows = append(s.Rows, fmt.Sprintf("| %v | %s | %s | %s | %s | %s | %s |", m.Level, m.Mode,
-			pair(1000*v.TTFT50, m.TTFT.P50, 1000, 0), pair(1000*v.TTFT95, m.TTFT.P95, 1000, 0),
-			pair(v.TokensPerSecond, m.OutputTokensPerSecond, 1, 0),
-			pair(1000*v.TPOT50, m.TPOT.P50, 1000, 1), pair(100*v.Hit, m.KVHitRatio, 100, 1)))
-	}
 	return s
 }
 
 func determined(k knowledge) string {
-	switch {
-	case k.Status == calibrate.Fitted:
-		return fmt.Sprintf("yes, ± %.2g", k.Half)
-	case k.Half > 0:
-		return fmt.Sprintf("no, ± %.2g", k.Half)
+	text := ""
+	if k.Half > 0 {
+		text = fmt.Sprintf("± %.2g", k.Half)
 	}
-	return "no"
+	if k.Status == calibrate.Fitted {
+		text += ", determined"
+	}
+	return text
 }
 
 func gpus(n int) string {
@@ -137,14 +127,6 @@ func gpus(n int) string {
 }
 
 func workers(n int) string { return fmt.Sprintf("%d workers", n) }
-
-// pair formats a simulated figure with the recorded one, which factor converts to the same unit.
-func pair(simulated float64, recorded *float64, factor float64, digits int) string {
-	if recorded == nil {
-		return fmt.Sprintf("%.*f", digits, simulated)
-	}
-	return fmt.Sprintf("%.*f (%.*f)", digits, simulated, digits, *recorded*factor)
-}
 
 func percent(v float64) string { return share(v, "%.1f %%") }
 

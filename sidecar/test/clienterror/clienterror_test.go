@@ -130,6 +130,7 @@ func TestBoundCoversTheTrueError(t *testing.T) {
 		figure.Report(t, "TTFT %s: errors of %.2f to %.1f ms (medians of %d settings), "+
 			"covered in %d of %d windows by a bound of %.1f times the error (median)",
 			q.name, slices.Min(q.truth), slices.Max(q.truth), len(q.truth), q.covered, n, median(q.ratios))
+		figure.Headline(t, "TTFT %s within its bound in %d of %d windows", q.name, q.covered, n)
 		assert.GreaterOrEqual(t, float64(q.covered), .95*float64(n), q.name)
 		assert.LessOrEqual(t, median(q.ratios), 4., q.name)
 	}

@@ -225,8 +225,7 @@ func TestDetectableDifferenceIsDetected(t *testing.T) {
 	difference := -decide.Detectable(p, variance, 4*quarter)
 	w := world{restart: .01, effect: []float64{0, difference}}
 	share := decideEach(&montecarlo.Results{}, "", 1, difference, drawn(w), draws{})[0].Average("B better")
-	figure.Report(t, "predicted to detect %.1f %% in 80 %% of trials within the hour: detected in %.1f %%",
-		100*math.Expm1(difference), 100*share)
+	figure.Headline(t, "%.1f %% detected in %.1f %% of trials, predicted 80 %%", 100*math.Expm1(difference), 100*share)
 	assert.InDelta(t, decide.Power, share, .1)
 }
 

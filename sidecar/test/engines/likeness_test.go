@@ -38,7 +38,7 @@ func TestSimulatedEngineIsLikeVLLM(t *testing.T) {
 	rows, err := script.Output()
 	require.NoError(t, err, failure.String())
 	table := "<!-- begin vllm -->\n| call | only vLLM " + local.VLLMVersion + " | only simulated |\n|---|---|---|\n" +
-		string(rows) + "<!-- end vllm -->"
+		differing(string(rows)) + "<!-- end vllm -->"
 	const document = "../../../docs/simulated-api.md"
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -49,6 +49,30 @@ func TestSimulatedEngineIsLikeVLLM(t *testing.T) {
 	assert.Equal(t, string(differences.Find(text)), table,
 		"go test -tags engines -run TestSimulatedEngineIsLikeVLLM ./sidecar/test/engines -update rewrites the table")
 	for _, same := range []string{"`POST /tokenize`", "token ids of a chat"} {
-		assert.Contains(t, table, "| "+same+" | – | – |")
+		assert.Contains(t, string(rows), "| "+same+" | – | – |")
 	}
+}
+
+// differing returns the rows with a difference, without the members of listed objects and arrays.
+func differing(rows string) string {
+	var b strings.Builder
+	for row := range strings.Lines(rows) {
+		if strings.Contains(row, " | – | – |") {
+			continue
+		}
+		cells := strings.Split(row, " | ")
+		for i, cell := range cells {
+			var kept []string
+			for name := range strings.SplitSeq(cell, ", ") {
+				last := kept[max(0, len(kept)-1):]
+				inside := strings.Trim(strings.Join(last, ""), "`")
+				if inside == "" || !strings.HasPrefix(name, "`"+inside+".") && !strings.HasPrefix(name, "`"+inside+"[") {
+					kept = append(kept, name)
+				}
+			}
+			cells[i] = strings.Join(kept, ", ")
+		}
+		b.WriteString(strings.Join(cells, " | "))
+	}
+	return b.String()
 }

@@ -214,8 +214,7 @@ func agrees(t *testing.T, s api.Sweep, all []api.Turn) {
 	spent := .95 * .05 * math.Expm1(2*share) / math.Expm1(2)
 	half := distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1-spent/2) * deviation
 	require.NotNil(t, first.Interval)
-	figure.Report(t, "after two blocks: %+.1f %% (%+.1f to %+.1f %%), by separate code %+.1f %% (%+.1f to %+.1f %%) "+
-		"without the load generator's own error",
+	figure.Headline(t, "after two blocks %+.1f %% (%+.1f to %+.1f), by separate code %+.1f %% (%+.1f to %+.1f)",
 		100*first.Difference, 100*first.Interval[0], 100*first.Interval[1],
 		100*math.Expm1(effect), 100*math.Expm1(effect-half), 100*math.Expm1(effect+half))
 	assert.InDelta(t, math.Expm1(effect), first.Difference, 1e-3, "difference")

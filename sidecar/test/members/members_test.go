@@ -125,8 +125,10 @@ func (r *rig) audit() {
 	}
 	require.NotEmpty(r, lost)
 	assert.Empty(r, r.whole("SELECT data FROM turns WHERE data ->> 'status' = 'error'"), "no fault of the target")
-	figure.Report(r.T, "%d requests received, %d turns stored, of which %d lost with a member, %d never sent; "+
-		"%d in flight at %d kills of the coordinator", len(asked), len(stored), len(lost), neverSent, unsaved, len(r.killed))
+	figure.Report(r.T, "%d turns never sent; %d in flight at %d kills of the coordinator", neverSent, unsaved,
+		len(r.killed))
+	figure.Headline(r.T, "%d requests received, %d turns stored, %d lost with a member", len(asked), len(stored),
+		len(lost))
 }
 
 // inFlightAtKill reports whether a request that came then may have been in flight when a coordinator was killed.

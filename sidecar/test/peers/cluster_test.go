@@ -154,8 +154,9 @@ const (
 func (c *cluster) agrees(by figures) {
 	c.t.Helper()
 	ours := c.figures()
-	figure.Report(c.t, "TTFT mean %.0f ms by the tool, %.0f ms at the socket, %.0f ms simulated; tokens/s %.1f and %.1f",
-		by.ttft.Seconds()*1000, ours.ttft.Seconds()*1000, ours.simulated.Seconds()*1000, by.throughput, ours.throughput)
+	figure.Report(c.t, "TTFT mean %.0f ms simulated; tokens/s %.1f by the tool and %.1f", ours.simulated.Seconds()*1000,
+		by.throughput, ours.throughput)
+	figure.Headline(c.t, "TTFT mean %.0f ms, at the socket %.0f ms", by.ttft.Seconds()*1000, ours.ttft.Seconds()*1000)
 	assert.InDelta(c.t, requests, ours.requests, 0)
 	assert.Zero(c.t, ours.failed)
 	assert.InDelta(c.t, ours.requests, by.requests, 0)

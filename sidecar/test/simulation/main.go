@@ -202,6 +202,3 @@ func processorTime() (time.Duration, error) {
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
-
-// Conversations returns the conversations in progress at a load per worker.
-func (c costResult) Conversations(load int) int { return load * c.Workers }

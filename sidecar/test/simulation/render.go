@@ -53,27 +53,26 @@ func render(r results) (map[string][]byte, error) {
 // family has the text's figures of the workload at all scales.
 type family struct {
 	Chart string
-	Loads []int
 	Rows  []row
 	Trend string
-	Why   []string
+	Why   string // of the largest scale
 }
 
 // row is the text's row of a number of workers.
 type row struct {
 	Workers         int
 	Crossing, Total string
-	At              []string // by load
 }
 
 func familyOf(chart string, scales []scale) family {
-	f := family{Chart: chart, Loads: loadsOf(scales), Trend: trend(scales)}
-	last := len(f.Loads) - 1
+	f := family{Chart: chart, Trend: trend(scales)}
 	for _, s := range scales {
 		each, total := crossing(s)
-		f.Rows = append(f.Rows, row{Workers: s.Workers, Crossing: each, Total: total, At: ratios(s)})
-		f.Why = append(f.Why, because(s, max(last-1, 0), f.Loads[max(last-1, 0)]))
+		f.Rows = append(f.Rows, row{Workers: s.Workers, Crossing: each, Total: total})
 	}
+	loads := loadsOf(scales)
+	at := max(len(loads)-2, 0)
+	f.Why = because(scales[len(scales)-1], at, loads[at])
 	return f
 }
 
@@ -94,9 +93,7 @@ func write(r results) ([]byte, error) {
 		"Fixed": familyOf(crossingChart, r.Scales), "Grown": familyOf(grownChart, r.Grown),
 		"Costs": r.Costs, "CostLoad": costLoad, "Presets": study.Presets(p),
 		"Crowd":  math.Round(100 * (closedloop.CrowdedFactor - 1)),
-		"Length": closedloop.LevelDuration.Seconds(), "Rate": func(c costResult) string {
-			return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6)
-		},
+		"Length": closedloop.LevelDuration.Seconds(),
 	})
 	return out.Bytes(), err
 }
@@ -143,14 +140,7 @@ func crossing(s scale) (each, total string) {
 	return strings.Join(eaches, ", "), strings.Join(totals, ", ")
 }
 
-// ratios returns kv's TTFT p95 as a multiple of round-robin's, at each load.
-func ratios(s scale) (cells []string) {
-	for _, xy := range ratioCurve(s) {
-		cells = append(cells, fmt.Sprintf("%.2f", xy.Y))
-	}
-	return cells
-}
-
+// ratioCurve returns kv's TTFT p95 as a multiple of round-robin's, by load.
 func ratioCurve(s scale) (xys plotter.XYs) {
 	kv, rr := sides(s)
 	for i := range kv.Points {
@@ -164,10 +154,9 @@ func ratioCurve(s scale) (xys plotter.XYs) {
 func because(s scale, at, load int) string {
 	kv, rr := sides(s)
 	a, b := kv.Points[at].Mean(), rr.Points[at].Mean()
-	return fmt.Sprintf("%d workers at %d conversations each: TTFT p95 %.2f s under kv against %.2f s; the longest "+
-		"wait in a queue %.1f s against %.1f s; some worker has more requests in flight than its batch holds in %.0f "+
-		"%% of the seconds against %.0f %%; %.0f %% of the first turns go to the busiest worker against %.0f %%; %.0f "+
-		"%% of the prompt tokens are recomputed against %.0f %%.",
+	return fmt.Sprintf("With %d workers at %d conversations each, under kv and under round-robin: TTFT p95 %.2f and %.2f "+
+		"s; the longest wait in a queue %.1f and %.1f s; a full batch in %.0f and %.0f %% of the seconds; %.0f and %.0f "+
+		"%% of the first turns at the busiest worker; %.0f and %.0f %% of the prompt tokens recomputed.",
 		s.Workers, load, a.TTFT95, b.TTFT95, a.LargestQueue, b.LargestQueue,
 		100*a.Full, 100*b.Full, 100*a.Herding, 100*b.Herding, 100*a.Twice, 100*b.Twice)
 }

@@ -46,7 +46,7 @@ func TestSmallSimulationIsRendered(t *testing.T) {
 		s, err := atScale(t.Context(), p, workers, 10, []int{2, 4}, 1)
 		require.NoError(t, err)
 		require.Len(t, s.Points, 4)
-		assert.Equal(t, 4*workers, s.Points[2].Level)
+		assert.Equal(t, api.AtConversations(4*workers), s.Points[2].Level)
 		r.Scales, r.Grown = append(r.Scales, s), append(r.Grown, s)
 		c, err := cost(t.Context(), p, workers, 4, 30*time.Second)
 		require.NoError(t, err)

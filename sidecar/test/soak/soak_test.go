@@ -94,7 +94,7 @@ func TestSoakKeepsResourcesConstant(t *testing.T) {
 		select {
 		case <-ctx.Done():
 			lane := last.Lanes[0]
-			figure.Report(t, "%d conversations, %s: %d turns ended well, %d failed, %d lost", lane.State.Concurrency.Actual,
+			figure.Headline(t, "%d conversations, %s: %d turns ended well, %d failed, %d lost", lane.State.Concurrency.Actual,
 				length, lane.Totals.OK, lane.Totals.Errors, lane.Totals.LostTurns)
 			// Some conversations have ended, and the next are about to begin.
 			assert.InDelta(t, conversations, lane.State.Concurrency.Actual, spare)

@@ -140,7 +140,7 @@ func TestKillsLoseNoStoredTurn(t *testing.T) {
 		require.False(t, found[id], "a turn is stored twice: %s", id)
 		found[id] = true
 	}
-	figure.Report(t, "%d kills -9 under load: %d turns reported as stored, %d found, storing again after %.2f s at most",
+	figure.Headline(t, "%d kills -9: %d turns reported as stored, %d found, storing again after %.2f s at most",
 		kills, reported.sum(), len(found), recovery.Seconds())
 	assert.GreaterOrEqual(t, int64(len(found)), reported.sum())
 }
