@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // prometheusCmd is `booth prometheus`, which has been removed.
@@ -101,9 +102,6 @@ func target(job, address, namespace, pod, container string) local.ScrapeTarget {
 	return local.ScrapeTarget{Job: job, Address: address, Labels: labels}
 }
 
-// dashboardUID is the uid of the first dashboard to open.
-const dashboardUID = "kvbooth-booth"
-
 // grafanaTimeout is the time until Grafana must be ready. Its first start makes the database.
 const grafanaTimeout = 90 * time.Second
 
@@ -144,6 +142,9 @@ func (b *booth) newGrafana(g local.Grafana) (*service, error) {
 		return nil, err
 	}
 	url, app := "http://"+b.grafanaAt, app(provisioning)
+	if app != nil {
+		b.startPage = local.HomePage
+	}
 	command, err := g.Command(local.GrafanaOptions{
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
 		Port: port(b.grafanaAt), Log: b.log("grafana"),
@@ -155,11 +156,20 @@ func (b *booth) newGrafana(g local.Grafana) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if app != nil {
-		b.startPage = "/d/" + dashboardUID
-	}
 	s := b.newService("Grafana", url, "/api/health", grafanaTimeout, command)
 	s.optional = true
+	if app != nil {
+		ready := s.Ready
+		s.Ready = func(ctx context.Context, p *process.Process) error {
+			if err := ready(ctx, p); err != nil {
+				return err
+			}
+			if err := addPlaylist(ctx, url); err != nil {
+				b.out.say("Grafana has no playlist of the booth: %v", err)
+			}
+			return nil
+		}
+	}
 	return s, nil
 }
 
