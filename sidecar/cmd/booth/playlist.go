@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 )
 
 type (
@@ -45,6 +46,8 @@ func addPlaylist(ctx context.Context, grafana string) error {
 
 // askGrafana calls the API of playlists, and decodes the answer unless it is ignored.
 func askGrafana(ctx context.Context, method, grafana string, body []byte, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // a Grafana that has just started is slow
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, grafana+"/api/playlists", bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/process"
 )
 
 // prometheusCmd is `booth prometheus`, which has been removed.
@@ -158,18 +157,6 @@ func (b *booth) newGrafana(g local.Grafana) (*service, error) {
 	}
 	s := b.newService("Grafana", url, "/api/health", grafanaTimeout, command)
 	s.optional = true
-	if app != nil {
-		ready := s.Ready
-		s.Ready = func(ctx context.Context, p *process.Process) error {
-			if err := ready(ctx, p); err != nil {
-				return err
-			}
-			if err := addPlaylist(ctx, url); err != nil {
-				b.out.say("Grafana has no playlist of the booth: %v", err)
-			}
-			return nil
-		}
-	}
 	return s, nil
 }
 
