@@ -9,7 +9,7 @@ import { pageConfig, scripts } from './rspack.page.config.mjs';
 const SOURCE = path.resolve('src');
 const DIST = path.resolve('dist');
 const readJson = (file) => JSON.parse(readFileSync(file, 'utf8'));
-const { id } = readJson('src/plugin.json');
+const { id, info } = readJson('src/plugin.json');
 
 /** The folders of the nested panels. */
 const panels = readdirSync(path.join(SOURCE, 'panels'), { withFileTypes: true })
@@ -109,6 +109,7 @@ const appConfig = (production) => {
           { from: '**/*.json', to: '.', transform: described(mode) },
           { from: 'img/logo.svg', to: 'img/logo.svg' },
           ...panels.map((panel) => ({ from: 'img/logo.svg', to: `${panel}/img/logo.svg` })),
+          ...info.screenshots.map(({ path: to }) => ({ from: path.resolve('docs/pictures', path.basename(to)), to })),
           { from: '*.json', context: path.resolve('dashboards'), to: path.join(DIST, 'dashboards') },
         ],
       }),

@@ -18,8 +18,9 @@ const FACES = {
 };
 const FIRST_FACES = ['Regular', 'Medium'].map((name) => `public/fonts/inter/Inter-${name}.woff2`);
 
-/** How much may come before the first paint, in bytes as they are sent. */
-const MAX_FIRST = 600 * 1024;
+/** How much may come before the first paint, and in all with the pages that are fetched after it, in bytes as sent. */
+const MAX_FIRST = 320 * 1024;
+const MAX_ALL = 660 * 1024;
 
 const gzip = (content) => gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
 
@@ -59,11 +60,16 @@ class Page {
       weights.set(name, Math.min(small.length, plain.length));
     }
     const before = ['index.html', ...first(compilation)];
-    const weight = before.reduce((sum, name) => sum + (weights.get(name) ?? 0), 0);
-    process.stdout.write(`page: ${(weight / 1024).toFixed(1)} kB gzipped before the first paint\n`);
-    if (weight > MAX_FIRST) {
-      compilation.errors.push(new Error(`the page is ${weight} bytes gzipped, more than ${MAX_FIRST}`));
-    }
+    const others = [...weights.keys()].filter((name) => /\.(js|css)$/.test(name));
+    const check = (part, names, limit) => {
+      const weight = [...new Set(names)].reduce((sum, name) => sum + (weights.get(name) ?? 0), 0);
+      process.stdout.write(`page: ${(weight / 1024).toFixed(1)} kB gzipped ${part}\n`);
+      if (weight > limit) {
+        compilation.errors.push(new Error(`the page is ${weight} bytes gzipped ${part}, more than ${limit}`));
+      }
+    };
+    check('before the first paint', before, MAX_FIRST);
+    check('with all pages', [...before, ...others], MAX_ALL);
   }
 }
 
@@ -87,6 +93,19 @@ export const scripts = (target) => ({
   type: 'javascript/auto',
 });
 
+/** Has Grafana's packages import single functions of packages that are otherwise bundled whole. */
+const singleFunctions = {
+  test: /node_modules\/@grafana\/.*\.mjs$/,
+  loader: 'builtin:swc-loader',
+  options: {
+    jsc: { target: 'es2020' },
+    transformImport: [
+      { libraryName: 'lodash', customName: 'lodash/{{ member }}.js', transformToDefaultImport: true },
+      { libraryName: 'semver', customName: 'semver/functions/{{ member }}.js' },
+    ],
+  },
+};
+
 /** The page that the load generator serves: all in one, without Grafana around it. */
 export const pageConfig = (production) => ({
   name: 'page',
@@ -98,6 +117,7 @@ export const pageConfig = (production) => ({
   module: {
     rules: [
       scripts('es2020'),
+      singleFunctions,
       { test: /\.css$/, type: 'css' },
       { test: /\.(svg|png)$/, type: 'asset/resource' },
       { test: /\.md$/, type: 'asset/source' },

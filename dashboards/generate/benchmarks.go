@@ -22,7 +22,7 @@ var benchmarks = dashboard{
 			id: 8, title: "KV hit rate", at: grid{0, 19, 8, 8}, unit: "percentunit",
 			description: "Share of prompt tokens served from a KV cache, over one minute. Measured at the client, from the " +
 				"cached tokens that each completed answer reports; absent if answers do not report them.",
-			lines: []line{{name: "KV hit rate", expr: hitRatio, style: []property{color("blue")}}},
+			lines: []line{{name: "KV hit rate", expr: hitRatio, style: []property{color("blue")}, settles: thisLane}},
 		}, filled, object{"axisSoftMax": 1}),
 		timeseries(panel{
 			id: 9, title: "Concurrency", at: grid{8, 19, 8, 8}, unit: "none",
@@ -57,7 +57,7 @@ func besideObjective(id, x int, title, metric, description, source string) panel
 		description: "The 95th percentile of the " + description + " over the last 60 s, next to its objective; the " +
 			"colored regions are the benchmark and its spans, by mode. From the load generator, " + source + ".",
 		lines: []line{
-			{name: "p95", expr: quantile(metric, "0.95"), style: []property{color("orange")}},
+			{name: "p95", expr: quantile(metric, "0.95"), style: []property{color("orange")}, settles: thisLane},
 			{name: "SLO", expr: `loadgen_slo_seconds{lane="$lane", metric="` + metric + `"}`, style: objective},
 		},
 	}, filled)

@@ -84,7 +84,7 @@ var booth = dashboard{
 				"from the load generator's counters, the others from the router's; they are drawn where it chose the workers " +
 				"of the whole minute by their caches.",
 			lines: []line{
-				{name: "KV hit rate", expr: hitRatio, style: []property{color("text"), fill(8)}},
+				{name: "KV hit rate", expr: hitRatio, style: []property{color("text"), fill(8)}, settles: thisLane},
 				{
 					name: "Predicted hit rate", expr: routedByKV("kv_hit_rate_sum", "kv_hit_rate_count"),
 					style: []property{color("blue")},
@@ -207,7 +207,7 @@ var nowAtWorkers = panel{
 		"thresholds": thresholds("text"),
 	},
 	overrides: []object{
-		override("Worker", custom("align", "left"), custom("width", 135)),
+		override("Worker", custom("align", "left"), custom("width", 135), whatHappened(shownTime, "")),
 		override("In flight", decimals(0), custom("width", 75)),
 		override("Waiting", decimals(0), custom("width", 75)),
 		override("KV cache use", share...), override("GPU memory", share...), override("GPU utilization", share...),

@@ -52,7 +52,7 @@ var demo = dashboard{
 				"Reference lines (dotted: recorded, dashed: measured on this target) show every mode and phase at the current " +
 				"concurrency.",
 			lines: []line{
-				{name: "KV hit rate", expr: hitRatio, style: []property{color("blue"), fill(8)}},
+				{name: "KV hit rate", expr: hitRatio, style: []property{color("blue"), fill(8)}, settles: thisLane},
 				{
 					name: "KV hit rate, frontend", style: []property{color(gray), width(1), fill(0)},
 					expr: "(" + rate("cached_tokens_sum") + " / " + rate("input_sequence_tokens_sum") + " * " +
@@ -169,6 +169,7 @@ var demo = dashboard{
 			},
 			options: object{"tooltip": object{"mode": "multi", "sort": "desc", "hideZeros": true}},
 			overrides: []object{
+				override("~.*", whatHappened(pointTime, "&status=error")),
 				override("~^time-out.*", dashed, custom("stacking", object{"mode": "none"}), fill(0)),
 				override("time-out: timeout", color("red")), override("time-out: stall", color("orange")),
 			},
@@ -266,7 +267,7 @@ func againstObjective(id, x int, title, metric, description, source string) pane
 			"of its settings.",
 		lines: []line{
 			{
-				name: "p95", expr: quantile(metric, "0.95"),
+				name: "p95", expr: quantile(metric, "0.95"), settles: thisLane,
 				style: []property{color("orange"), fill(8), custom("thresholdsStyle", object{"mode": "area"})},
 			},
 			{
@@ -279,8 +280,7 @@ func againstObjective(id, x int, title, metric, description, source string) pane
 			{
 				name: "SLO", expr: limit, ref: "D",
 				style: []property{
-					color("red"), custom("hideFrom", object{"legend": true, "tooltip": false, "viz": false}), width(1), fill(0),
-					noSteps,
+					color("red"), outOfLegend, width(1), fill(0), noSteps,
 				},
 			},
 		},
@@ -297,8 +297,8 @@ func againstObjective(id, x int, title, metric, description, source string) pane
 func percentiles(p panel, metric string) panel {
 	p.unit = "s"
 	p.lines = []line{
-		{name: "p50", expr: quantile(metric, "0.5"), style: []property{color("green")}},
-		{name: "p95", expr: quantile(metric, "0.95"), style: []property{color("orange")}},
+		{name: "p50", expr: quantile(metric, "0.5"), style: []property{color("green")}, settles: thisLane},
+		{name: "p95", expr: quantile(metric, "0.95"), style: []property{color("orange")}, settles: thisLane},
 	}
 	return timeseries(referenced(p, " p50", `loadgen_baseline_`+metric+`_seconds{lane="$lane", percentile="50"}`))
 }

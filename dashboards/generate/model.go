@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 type object = map[string]any
 
@@ -35,6 +38,7 @@ type line struct {
 	name, expr string
 	style      []property
 	ref        string
+	settles    lanes // drawn dotted and gray while the step of a lane settles
 }
 
 // A property replaces a default of some fields.
@@ -57,12 +61,39 @@ func (d dashboard) json() object {
 		"timepicker":  object{"refresh_intervals": []string{"5s", "10s", "30s", "1m", "5m"}},
 		"templating":  object{"list": append([]object{dataSource, namespace, lane}, d.variables...)},
 		"annotations": object{"list": annotations},
-		"links": []object{{
-			"type": "dashboards", "title": "KV Booth", "tags": []string{"kvbooth"}, "asDropdown": false, "includeVars": true,
-			"keepTime": false, "targetBlank": false, "icon": "dashboard", "tooltip": "", "url": "",
-		}},
+		"links": []object{
+			topLink("KV Booth", "dashboard", "d/kvbooth-booth?var-lane=${lane}"),
+			topLink("Conversations", "doc", app+"conversations"+shownTime), topLink("Events", "bolt", app+"events"+shownTime),
+			topLink("Stage view", "external link", app+"stage"),
+			with(topLink("Dashboards", "dashboard", ""), object{
+				"type": "dashboards", "tags": []string{"kvbooth"}, "asDropdown": true, "includeVars": true,
+			}),
+		},
 		"panels": encoded(d.panels),
 	}
+}
+
+// Links to the app, and to its pages of what happened at the time of a point, or of the whole dashboard.
+const (
+	app       = "a/kvbooth-inference-app/"
+	pointTime = "?lane=${lane}&from=${__value.time}&to=${__value.time}"
+	shownTime = "?lane=${lane}&from=${__from}&to=${__to}"
+)
+
+// topLink is one of the links at the top.
+func topLink(title, icon, url string) object {
+	return object{
+		"type": "link", "title": title, "icon": icon, "url": url, "tags": []string{}, "asDropdown": false,
+		"includeVars": false, "keepTime": false, "targetBlank": false, "tooltip": "",
+	}
+}
+
+// whatHappened links a value to the conversations and events of a time. The conversations may be those of a status.
+func whatHappened(time, status string) property {
+	return property{"links", []object{
+		{"title": "Conversations of this time", "url": app + "conversations" + time + status, "targetBlank": false},
+		{"title": "Events of this time", "url": app + "events" + time, "targetBlank": false},
+	}}
 }
 
 func encoded(panels []panel) []object {
@@ -88,7 +119,15 @@ func (p panel) json() object {
 		if l.ref == "" {
 			l.ref = string(rune('A' + i))
 		}
-		targets = append(targets, query(l.ref, l.name, l.expr))
+		expr := l.expr
+		if l.settles != (lanes{}) {
+			settling := "(loadgen_settling{lane" + l.settles.matcher + "} == 1)"
+			expr = "(" + l.expr + ") unless on (" + l.settles.on + ") " + settling
+			// The dotted line goes on to the first point of the other one.
+			targets = append(targets, query(l.ref+"_settling", l.name+", settling",
+				"("+l.expr+") and on ("+l.settles.on+") max_over_time("+settling+"[5s:1s])"))
+		}
+		targets = append(targets, query(l.ref, l.name, expr))
 		if l.style != nil {
 			overrides = append(overrides, override(l.name, l.style...))
 		}
@@ -111,9 +150,21 @@ func (p panel) json() object {
 	if p.noValue != "" {
 		defaults["noValue"] = p.noValue
 	}
-	all["fieldConfig"] = object{"defaults": defaults, "overrides": append(overrides, p.overrides...)}
+	overrides = append(overrides, p.overrides...)
+	if slices.ContainsFunc(p.lines, func(l line) bool { return l.settles != lanes{} }) {
+		overrides = append(overrides, override("~.*, settling$", color(gray), dash(2, 5), fill(0), noSteps, outOfLegend))
+	}
+	all["fieldConfig"] = object{"defaults": defaults, "overrides": overrides}
 	return all
 }
+
+// lanes are those of a line, and the label by which its series belong to one.
+type lanes struct{ matcher, on string }
+
+var (
+	thisLane = lanes{matcher: `="$lane"`}
+	eachLane = lanes{matcher: `=~".+"`, on: "lane"}
+)
 
 // with is an object with more fields, or others.
 func with(base object, more ...object) object {
@@ -184,8 +235,10 @@ func dash(on, off int) property {
 }
 
 var (
-	dashed  = dash(10, 10)
-	noSteps = custom("thresholdsStyle", object{"mode": "off"})
+	dashed = dash(10, 10)
+	// outOfLegend leaves a line's name to the tooltip.
+	outOfLegend = custom("hideFrom", object{"legend": true, "tooltip": false, "viz": false})
+	noSteps     = custom("thresholdsStyle", object{"mode": "off"})
 	// objective is how a limit is drawn.
 	objective = []property{color("red"), fill(0), width(1), dashed}
 )

@@ -55,6 +55,7 @@ func timeseries(p panel, fields ...object) panel {
 // eachWorker draws a line for each worker or GPU. They have the same order in all panels, and so the same colors.
 func eachWorker(p panel, fields ...object) panel {
 	p.options = withLast
+	p.defaults = with(object{"links": whatHappened(pointTime, "").Value}, p.defaults)
 	return timeseries(p, fields...)
 }
 

@@ -44,25 +44,25 @@ var routers = dashboard{
 				"From the load generator, measured at the client.",
 			targets:   []object{query("B", "SLO", `max(loadgen_slo_seconds{lane=~".+", metric="ttft"})`)},
 			overrides: []object{override("~/^SLO/", objective...)},
-		}, `loadgen_ttft_all_seconds{quantile="0.95", lane=~".+"}`),
+		}, `loadgen_ttft_all_seconds{quantile="0.95", lane=~".+"}`, eachLane),
 		byLane(panel{
 			id: 4, title: "Output tokens/s by lane", at: grid{12, 18, 12, 8}, unit: "none",
 			description: "Output tokens per second received by the clients of each lane, over the last minute. From the load " +
 				"generator's counters.",
-		}, `sum by (lane) (rate(loadgen_output_tokens_total{lane=~".+"}[1m]))`),
+		}, `sum by (lane) (rate(loadgen_output_tokens_total{lane=~".+"}[1m]))`, eachLane),
 		byLane(panel{
 			id: 5, title: "KV hit rate by lane", at: grid{0, 26, 12, 8}, unit: "percentunit",
 			description: "Share of prompt tokens served from a cache over the last minute, per lane. From the load generator, " +
 				"if answers report their cached tokens.",
 			defaults: object{"max": 1},
 		}, `sum by (lane) (rate(loadgen_cached_tokens_total{lane=~".+"}[1m])) / `+
-			`sum by (lane) (rate(loadgen_cache_reported_input_tokens_total{lane=~".+"}[1m]))`),
+			`sum by (lane) (rate(loadgen_cache_reported_input_tokens_total{lane=~".+"}[1m]))`, eachLane),
 		byLane(panel{
 			id: 6, title: "In-flight spread by lane", at: grid{12, 26, 12, 8}, unit: "short",
 			description: "Requests in flight at the busiest worker minus those at the least busy, mean over the last 60 s, " +
 				"per lane. From the load generator's record of which worker served each turn.",
 			defaults: object{"decimals": 1},
-		}, `loadgen_shadow_inflight_spread{policy="measured", lane=~".+"}`),
+		}, `loadgen_shadow_inflight_spread{policy="measured", lane=~".+"}`, eachLane),
 		row(7, 34, "Other routers on the traffic of lane $lane"),
 		nested("routers", 8, grid{0, 35, 24, 20}, "Other routers",
 			"What other routing policies would have found in caches as large as the cluster's, on the requests of the last "+
@@ -93,8 +93,8 @@ func link(title, dashboard string) object {
 	return object{"title": title, "url": "d/" + dashboard + "?var-lane=${__value.text}", "targetBlank": false}
 }
 
-func byLane(p panel, expr string) panel {
-	p.lines = []line{{name: "{{lane}}", expr: expr}}
+func byLane(p panel, expr string, settles lanes) panel {
+	p.lines = []line{{name: "{{lane}}", expr: expr, settles: settles}}
 	p.options = withLast
 	p.overrides = append([]object{override("main", color("blue")), override("twin", color("orange"))}, p.overrides...)
 	return timeseries(p)

@@ -66,6 +66,9 @@ const (
 	state   = `group by (lane, mode, speculation) (loadgen_info{lane="$lane"}`
 	ofSpans = `max by (id, span, mode, speculation, concurrency) (loadgen_sweep_span_running{lane="$lane", mode`
 	results = `<a href="d/kvbooth-benchmarks?var-sweep={{id}}">What it has measured</a>`
+	// happened needs the label at, the time in milliseconds.
+	happened = `<a href="` + app + `conversations?from={{at}}&to={{at}}">Conversations</a> and ` +
+		`<a href="` + app + `events?from={{at}}&to={{at}}">events</a> of this time`
 )
 
 var annotations = []object{
@@ -73,14 +76,15 @@ var annotations = []object{
 		"builtIn": 1, "datasource": object{"type": "grafana", "uid": "-- Grafana --"}, "enable": true, "hide": true,
 		"iconColor": "rgba(0, 211, 255, 1)", "name": "Annotations & Alerts", "type": "dashboard",
 	},
-	annotation("Starts", "green", "Workload started", "", runs+` unless `+ran),
-	annotation("Stops", "red", "Workload stopped", "",
-		`(max by (lane) (loadgen_workload_running{lane="$lane"}) == 0) and `+ran),
-	annotation("Steps", "blue", "Step to {{conversations}} conversations", "",
-		`count_values by (lane) ("conversations", loadgen_target_concurrency{lane="$lane"}) and on (lane) `+
-			`(loadgen_step{lane="$lane"} != loadgen_step{lane="$lane"} offset 5s) and on (lane) `+runs+` and on (lane) `+ran),
-	annotation("Mode changes", "purple", "Mode {{mode}}, speculation {{speculation}}", "",
-		`(`+state+`) unless `+state+` offset 5s)) and on (lane) group by (lane) (loadgen_info{lane="$lane"} offset 5s)`),
+	annotation("Starts", "green", "Workload started", happened, at("lane", runs+` unless `+ran)),
+	annotation("Stops", "red", "Workload stopped", happened,
+		at("lane", `(max by (lane) (loadgen_workload_running{lane="$lane"}) == 0) and `+ran)),
+	annotation("Steps", "blue", "Step to {{conversations}} conversations", happened,
+		at("lane, conversations", `count_values by (lane) ("conversations", loadgen_target_concurrency{lane="$lane"}) `+
+			`and on (lane) (loadgen_step{lane="$lane"} != loadgen_step{lane="$lane"} offset 5s) and on (lane) `+runs+` and on (lane) `+ran)),
+	annotation("Mode changes", "purple", "Mode {{mode}}, speculation {{speculation}}", happened,
+		at("lane, mode, speculation", `(`+state+`) unless `+state+
+			` offset 5s)) and on (lane) group by (lane) (loadgen_info{lane="$lane"} offset 5s)`)),
 	annotation("Sweeps", "yellow", "Benchmark: {{kind}}", results,
 		`label_replace(max by (id, kind) (loadgen_sweep_running{lane="$lane"}), "kind", "capacity search", "kind", `+
 			`"capacity")`),
@@ -88,6 +92,11 @@ var annotations = []object{
 		ofSpans+`="kv"})`),
 	annotation("Sweeps: spans in other modes", "orange", "Benchmark: {{mode}} at {{concurrency}} conversations", results,
 		`label_replace(`+ofSpans+`!="kv"}), "mode", "${1}-${2}", "mode", "(.+)_(.+)")`),
+}
+
+// at gives what happens at a moment the time as a label.
+func at(labels, expr string) string {
+	return `count_values by (` + labels + `) ("at", 1000 * timestamp(` + expr + `))`
 }
 
 func annotation(name, color, title, text, expr string) object {

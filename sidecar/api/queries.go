@@ -20,7 +20,9 @@ type ConversationQuery struct {
 	Lane   string             `query:"lane" maxLength:"64" default:"main"` // the lane
 	Status ConversationStatus `query:"status"`
 	Topic  string             `query:"topic" maxLength:"200"`
-	Cursor string             `query:"cursor" maxLength:"200"` // `next_cursor` of the page before
+	From   int64              `query:"from" minimum:"0" default:"0"` // Unix milliseconds: in progress then or later; 0: all
+	To     int64              `query:"to" minimum:"0" default:"0"`   // Unix milliseconds: begun by then; 0: all
+	Cursor string             `query:"cursor" maxLength:"200"`       // `next_cursor` of the page before
 	Limit  int                `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }
 

@@ -132,6 +132,9 @@ export const patchSettings = (client: Client, patch: SettingsPatch): Promise<Set
 
 /** Selects conversations of the list. */
 interface ConversationQuery {
+  /** Those in progress at some time from … to, in milliseconds since 1970. */
+  from?: number;
+  to?: number;
   status?: ConversationStatus;
   /** A part of the topic; case does not matter. */
   topic?: string;

@@ -4437,6 +4437,10 @@ export interface operations {
                 lane?: string;
                 status?: components["schemas"]["ConversationStatus"];
                 topic?: string;
+                /** @description Unix milliseconds: in progress then or later; 0: all */
+                from?: number;
+                /** @description Unix milliseconds: begun by then; 0: all */
+                to?: number;
                 /** @description `next_cursor` of the page before */
                 cursor?: string;
                 limit?: number;

@@ -189,6 +189,9 @@ func PluginIDs(folder string) ([]string, error) {
 // the uid differs.
 const DataSourceUID = "kvbooth-prometheus"
 
+// HomePage is the path of the app's main dashboard, which Grafana shows first.
+const HomePage = "/d/kvbooth-booth"
+
 // AppBackend returns the file name of the app's backend on this system, as Grafana expects it.
 func AppBackend() string { return executable("gpx_kvbooth_" + runtime.GOOS + "_" + runtime.GOARCH) }
 
@@ -230,6 +233,9 @@ func (g Grafana) Command(o GrafanaOptions) (process.Command, error) {
 		"GF_SECURITY_DISABLE_GRAVATAR=true", "GF_NEWS_NEWS_FEED_ENABLED=false",
 		"GF_PLUGINS_PREINSTALL_DISABLED=true", "GF_PLUGINS_PUBLIC_KEY_RETRIEVAL_DISABLED=true",
 		"GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+strings.Join(unsigned, ","))
+	if o.Plugins[AppID] != "" {
+		env = append(env, "GF_USERS_HOME_PAGE="+HomePage)
+	}
 	return process.Command{
 		Name: "Grafana", Path: g.Program, Args: []string{"server", "--homepath", g.Home, "--config", config},
 		Env: append(env, o.Env...), Log: o.Log, Parent: true,

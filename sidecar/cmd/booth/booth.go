@@ -297,7 +297,15 @@ func (b *booth) startPrograms(ctx context.Context, found programs) (err error) {
 	if b.grafana != nil {
 		parts = append(parts, b.grafana)
 	}
-	return b.bring(ctx, parts...)
+	if err := b.bring(ctx, parts...); err != nil {
+		return err
+	}
+	if b.startPage != "" && b.grafana.Up() {
+		if err := addPlaylist(ctx, b.grafana.url); err != nil {
+			b.out.say("Grafana has no playlist of the booth: %v", err)
+		}
+	}
+	return nil
 }
 
 // address reserves a free port and returns its address. user names the part in messages.

@@ -101,9 +101,6 @@ func target(job, address, namespace, pod, container string) local.ScrapeTarget {
 	return local.ScrapeTarget{Job: job, Address: address, Labels: labels}
 }
 
-// dashboardUID is the uid of the first dashboard to open.
-const dashboardUID = "kvbooth-booth"
-
 // grafanaTimeout is the time until Grafana must be ready. Its first start makes the database.
 const grafanaTimeout = 90 * time.Second
 
@@ -144,6 +141,9 @@ func (b *booth) newGrafana(g local.Grafana) (*service, error) {
 		return nil, err
 	}
 	url, app := "http://"+b.grafanaAt, app(provisioning)
+	if app != nil {
+		b.startPage = local.HomePage
+	}
 	command, err := g.Command(local.GrafanaOptions{
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
 		Port: port(b.grafanaAt), Log: b.log("grafana"),
@@ -154,9 +154,6 @@ func (b *booth) newGrafana(g local.Grafana) (*service, error) {
 	})
 	if err != nil {
 		return nil, err
-	}
-	if app != nil {
-		b.startPage = "/d/" + dashboardUID
 	}
 	s := b.newService("Grafana", url, "/api/health", grafanaTimeout, command)
 	s.optional = true

@@ -32,7 +32,7 @@ func answers[Q, A any](status int, do func(*http.Request, Q) (A, error)) action 
 		if err != nil {
 			return err
 		}
-		return reply(w, status, "application/json", v)
+		return reply(w, r, status, "application/json", v)
 	})
 	c.answer, c.status = reflect.TypeFor[A](), status
 	return c
@@ -61,7 +61,7 @@ func submitted[Q, B, A any](status int, at func(A) string, do func(*http.Request
 		if path := at(v); path != "" {
 			w.Header().Set("Location", api.Prefix+path)
 		}
-		return reply(w, status, "application/json", v)
+		return reply(w, r, status, "application/json", v)
 	})
 	c.body, c.answer, c.status = reflect.TypeFor[B](), reflect.TypeFor[A](), status
 	return c

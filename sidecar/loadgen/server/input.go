@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/server/page"
 )
 
 // decode reads a body that is one JSON object without unknown fields, within the static limits. The backend checks
@@ -192,7 +194,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.opts.Log.Debug("request rejected", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status",
 			p.Status, "error", err)
 	}
-	if err := reply(w, p.Status, "application/problem+json", p); err != nil {
+	if err := reply(w, r, p.Status, "application/problem+json", p); err != nil {
 		s.opts.Log.Error("writing the error response failed", "error", err)
 	}
 }
@@ -226,13 +228,26 @@ func problem(err error) api.Problem {
 	return p
 }
 
-// reply writes v as JSON. It returns an error if v cannot be encoded; nothing has been sent then.
-func reply(w http.ResponseWriter, status int, contentType string, v any) error {
+// compressFrom is the size in bytes from which an answer is compressed: lists, but not the snapshots that are read
+// every second.
+const compressFrom = 16 << 10
+
+// reply writes v as JSON, compressed where it is large and the reader takes that. It returns an error if v cannot be
+// encoded; nothing has been sent then.
+func reply(w http.ResponseWriter, r *http.Request, status int, contentType string, v any) error {
 	var body bytes.Buffer
 	if err := json.NewEncoder(&body).Encode(v); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", contentType)
+	if body.Len() >= compressFrom && page.TakesGzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.WriteHeader(status)
+		zipped := gzip.NewWriter(w)
+		_, _ = zipped.Write(body.Bytes())
+		_ = zipped.Close() // a reader that does not read has disconnected
+		return nil
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body.Bytes()) // a reader that does not read has disconnected
 	return nil

@@ -28,7 +28,7 @@ func (s *Server) simulation(w http.ResponseWriter, r *http.Request, _ none) erro
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, "application/json", v)
+	return reply(w, r, http.StatusOK, "application/json", v)
 }
 
 // followSimulation sends a simulation's events until it ends, the reader disconnects, or the server stops.

@@ -447,10 +447,10 @@ func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request, q api.Im
 		return err
 	}
 	if q.DryRun {
-		return reply(w, http.StatusOK, "application/json", saved)
+		return reply(w, r, http.StatusOK, "application/json", saved)
 	}
 	w.Header().Set("Location", api.Prefix+baselinePath(saved))
-	return reply(w, http.StatusCreated, "application/json", saved)
+	return reply(w, r, http.StatusCreated, "application/json", saved)
 }
 
 // importInto stores a baseline, or with dry only checks it. merge adds its rows to those of the baseline that it would

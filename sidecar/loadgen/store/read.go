@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -98,6 +99,12 @@ func conditions(q api.ConversationQuery) (where string, args []any, err error) {
 	}
 	if q.Topic != "" {
 		add("instr(topic_folded, ?) > 0", strings.ToLower(q.Topic))
+	}
+	if q.From != 0 {
+		add("(ended IS NULL OR ended >= ?)", time.UnixMilli(q.From).UnixNano())
+	}
+	if q.To != 0 {
+		add("started <= ?", time.UnixMilli(q.To).UnixNano())
 	}
 	if q.Cursor != "" {
 		started, id, err := parseCursor(q.Cursor)

@@ -337,9 +337,9 @@ func TestPageThroughTenThousandConversations(t *testing.T) {
 	const n = 10_000
 	// three start in each second, distinguished by their id; every second one is completed, every fifth is of the twin
 	_, err := s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i < 9999)
-		INSERT INTO conversations (id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started)
+		INSERT INTO conversations (id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
 		SELECT printf('c%05d', i), iif(i%5, 'main', 'twin'), i, iif(i%2, 'GPU', 'Über'), iif(i%2, 'gpu', 'über'), '',
-		iif(i%2, 'active', 'completed'), 3, 0, i/3*1000000000 FROM n`)
+		iif(i%2, 'active', 'completed'), 3, 0, i/3*1000000000, i/3*1000000000 FROM n`)
 	require.NoError(t, err)
 	for _, c := range []struct {
 		name string
@@ -350,6 +350,8 @@ func TestPageThroughTenThousandConversations(t *testing.T) {
 		{"a status", api.ConversationQuery{Limit: 999, Status: api.ConversationCompleted}, n / 2},
 		{"a lane and a topic in another case", api.ConversationQuery{Limit: 1000, Lane: "twin", Topic: "üBER"}, n / 10},
 		{"wild cards are plain text", api.ConversationQuery{Topic: "%"}, 0},
+		{"those in progress at a time", api.ConversationQuery{From: 5000, To: 7000}, 9},
+		{"those that had begun", api.ConversationQuery{To: 1000}, 6},
 		{"a status that none has", api.ConversationQuery{Status: api.ConversationError}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -387,6 +389,7 @@ func TestPageQueriesUseIndexes(t *testing.T) {
 		{},
 		{Lane: "main"},
 		{Topic: "gpu"},
+		{Lane: "main", From: 1, To: 2},
 		{Status: api.ConversationActive},
 		{Status: api.ConversationActive, Lane: "main", Topic: "gpu"},
 		{Cursor: cursorAfter(conversation(1))},

@@ -115,7 +115,7 @@ const useStyles = stylesOf((theme) => {
         boxShadow: `inset 3px 0 0 ${primary.main}`,
       },
     },
-    none: { color: text.secondary, fontStyle: 'italic', fontSize: small },
+    none: { color: text.secondary, fontSize: small },
     ...verdicts(theme),
   };
 });

@@ -158,6 +158,6 @@ const useStyles = stylesOf((theme) => {
     worse: { ...line, ...worse },
     same: { ...line, ...same },
     change: { display: 'block' },
-    tag: { ...line, color: text.secondary, fontStyle: 'italic' },
+    tag: { ...line, color: text.secondary },
   };
 });

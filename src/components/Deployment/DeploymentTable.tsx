@@ -63,5 +63,5 @@ const useStyles = stylesOf((theme) => ({
     },
   },
   source: { maxWidth: 960, margin: theme.spacing(1, 0, 0), color: theme.colors.text.secondary },
-  absent: { color: theme.colors.text.secondary, fontStyle: 'italic' },
+  absent: { color: theme.colors.text.secondary },
 }));

@@ -6,6 +6,8 @@ import { limits, type ConversationStatus } from '../../client';
 import { Choice } from '../../components/Choice';
 import { LINE, stylesOf } from '../../lib/styles';
 import { LANE } from '../lane';
+import { SpanButton } from '../SpanButton';
+import { spanOf } from '../span';
 import { looks } from './StatusBadge';
 import type { Filter } from './useConversations';
 
@@ -30,6 +32,7 @@ export function Filters({ filter, lanes, onChange }: FiltersProps) {
   const topic = useId();
   return (
     <div className={styles.filters}>
+      <SpanButton span={filter} onClear={() => onChange({ ...filter, from: undefined, to: undefined })} />
       {lanes.length > 1 && (
         <Choice
           label="Lane"
@@ -91,6 +94,7 @@ function Topic({ id, value, onChange }: { id: string; value: string; onChange(va
 /** Parses the filter of an address's query. */
 export function filterOf(params: URLSearchParams): Filter {
   return {
+    ...spanOf(params),
     lane: params.get('lane') || LANE,
     status: asStatus(params.get('status')),
     topic: params.get('topic') || undefined,
@@ -98,8 +102,9 @@ export function filterOf(params: URLSearchParams): Filter {
 }
 
 /** Returns the query of a filter, with its question mark; empty without a filter. */
-export function queryOf({ lane, status, topic }: Filter): string {
+export function queryOf({ from, to, lane, status, topic }: Filter): string {
   const params = new URLSearchParams({
+    ...(from && to && { from: String(from), to: String(to) }),
     ...(lane !== LANE && { lane }),
     ...(status && { status }),
     ...(topic && { topic }),

@@ -1,12 +1,14 @@
 import { limits, listConversations, turnFields, type Client, type Conversation } from '../../client';
 import { toCsv } from '../../lib/csv';
+import { around } from '../span';
 import { hitRate, workersIn } from './figures';
 import type { Filter } from './useConversations';
 
 /** Reads all current conversations of a filter, newest first, until the signal is aborted. */
 export async function readAll(client: Client, filter: Filter, signal: AbortSignal): Promise<Conversation[]> {
   const all: Conversation[] = [];
-  const { lane, ...query } = filter;
+  const { lane, ...rest } = filter;
+  const query = { ...rest, ...around(rest) };
   let cursor: string | undefined;
   do {
     const page = await listConversations(client, lane, { ...query, cursor, limit: limits['conversations.limit'].max });

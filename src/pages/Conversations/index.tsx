@@ -60,9 +60,9 @@ export default function ConversationsPage() {
   );
 }
 
-function emptyText({ status, topic }: Filter): string {
-  return status || topic
-    ? 'No matching conversations. Choose another status or topic.'
+function emptyText({ from, status, topic }: Filter): string {
+  return from || status || topic
+    ? 'No matching conversations. Choose another status, topic or time.'
     : 'No conversations yet. Start the workload; the first ones appear within a second.';
 }
 

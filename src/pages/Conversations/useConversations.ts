@@ -9,10 +9,11 @@ import {
   type ConversationStatus,
   type Problem,
 } from '../../client';
+import { around, type Span } from '../span';
 import { PagedList, orderOf, PAGE } from './pagedList';
 
 /** The filter of the conversations. */
-export interface Filter {
+export interface Filter extends Span {
   lane: string;
   status?: ConversationStatus;
   /** A part of the topic; case does not matter. */
@@ -46,16 +47,19 @@ export interface Conversations {
  * Polls the conversations of a filter. seen returns the row in view. Beyond keep rows, those far from it are dropped.
  */
 export function useConversations(
-  { lane, status, topic }: Filter,
+  { from, to, lane, status, topic }: Filter,
   seen: () => string | undefined,
   keep = 2 * PAGE
 ): Conversations {
   const client = useClient();
   const id = useId();
-  const key = JSON.stringify([lane, status, topic]);
+  const key = JSON.stringify([from, to, lane, status, topic]);
   const list = useMemo(
-    () => new PagedList((cursor) => listConversations(client, lane, { status, topic, cursor, limit: PAGE })),
-    [client, lane, status, topic]
+    () =>
+      new PagedList((cursor) =>
+        listConversations(client, lane, { ...around({ from, to }), status, topic, cursor, limit: PAGE })
+      ),
+    [client, from, to, lane, status, topic]
   );
   const known = useSyncExternalStore(list.subscribe, list.get);
   const [held, setHeld] = useState<{ key: string; first: string }>();

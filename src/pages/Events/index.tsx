@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { useSearchParams } from 'react-router-dom';
 
 import { Alert, Button, RadioButtonGroup } from '@grafana/ui';
 
@@ -10,6 +11,8 @@ import { lastSnapshot } from '../../lib/known';
 import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { clock } from '../../lib/time';
 import { LANE } from '../lane';
+import { SpanButton } from '../SpanButton';
+import { around, spanOf, type Span } from '../span';
 import { useChoice } from '../useChoice';
 import { EventTable, kindNames } from './EventTable';
 
@@ -28,6 +31,8 @@ const kinds = [
 
 /** The changes with actor and time, newest first. */
 export default function Events() {
+  const [params, setParams] = useSearchParams();
+  const span = spanOf(params);
   const [chosen, choose] = useChoice('kind');
   const kind = chosen !== undefined && Object.hasOwn(kindNames, chosen) ? (chosen as EventKind) : '';
   return (
@@ -38,9 +43,14 @@ export default function Events() {
         'what and when. The load generator stores them; “who” is the Grafana login or the source ' +
         'of the command.'
       }
-      actions={<Kinds value={kind} onChange={(next) => choose(next || undefined)} />}
+      actions={
+        <>
+          <SpanButton span={span} onClear={() => setParams(kind && { kind }, { replace: true })} />
+          <Kinds value={kind} onChange={(next) => choose(next || undefined)} />
+        </>
+      }
     >
-      <List kind={kind} />
+      <List kind={kind} span={span} />
     </Section>
   );
 }
@@ -62,15 +72,19 @@ function Kinds({ value, onChange }: { value: Kind; onChange(kind: Kind): void })
   );
 }
 
-function List({ kind }: { kind: Kind }) {
+function List({ kind, span }: { kind: Kind; span: Span }) {
   const styles = useStyles();
   const client = useClient();
-  const [limit, setLimit] = useState(FIRST);
+  const [limit, setLimit] = useState(span.from ? limits['events.limit'].max : FIRST);
+  const { from = 0, to = Infinity } = around(span);
   const { value, problem, at } = usePolled(() => listEvents(client, limit), EVENTS_EVERY, `events ${limit}`);
   if (!value) {
     return <NotLoaded what="events" problem={problem} />;
   }
-  const shown = kind === '' ? value : value.filter((event) => event.kind === kind);
+  const shown = value.filter((event) => {
+    const time = Date.parse(event.time);
+    return (kind === '' || event.kind === kind) && time >= from && time <= to;
+  });
   return (
     <div className={styles.list}>
       {problem && (
@@ -78,7 +92,7 @@ function List({ kind }: { kind: Kind }) {
           {problem.message} Last refreshed at {clock(at ?? 0)}.
         </Alert>
       )}
-      {shown.length > 0 ? <EventTable events={shown} /> : <p>{emptyText(kind, value)}</p>}
+      {shown.length > 0 ? <EventTable events={shown} /> : <p>{emptyText(kind, span, value)}</p>}
       <div className={styles.more}>
         <span role="status">
           Showing {number(shown.length)} of the newest {number(value.length)}
@@ -93,7 +107,10 @@ function List({ kind }: { kind: Kind }) {
   );
 }
 
-function emptyText(kind: Kind, all: BoothEvent[]): string {
+function emptyText(kind: Kind, span: Span, all: BoothEvent[]): string {
+  if (span.from && all.length > 0) {
+    return 'No events of this time.';
+  }
   return kind === '' || all.length === 0
     ? 'No events yet. Starts, mode changes and changed settings appear here.'
     : `None of the newest ${number(all.length)} events is of the kind “${kindNames[kind]}”.`;

@@ -3,7 +3,7 @@ import { env, eventually, firstTurn, start } from '../booth.mjs';
 import { addresses, expect, Page, snapshotsOf, test } from './page.mjs';
 
 const USABLE_WITHIN = env.bench ? 2_000 : 15_000; // on a machine with other load
-const BYTES = 600 * 1024;
+const BYTES = 330 * 1024;
 
 test('the first page is soon there, and not heavy', async ({ visit }) => {
   const page = await visit({ browser: {} });

@@ -105,7 +105,7 @@ func (h *handler) send(w http.ResponseWriter, r *http.Request, name string, stat
 }
 
 func (h *handler) open(w http.ResponseWriter, r *http.Request, name string) (fs.File, error) {
-	if takesGzip(r) {
+	if TakesGzip(r) {
 		f, err := h.files.Open(name + ".gz")
 		if !errors.Is(err, fs.ErrNotExist) {
 			w.Header().Set("Content-Encoding", "gzip")
@@ -115,8 +115,9 @@ func (h *handler) open(w http.ResponseWriter, r *http.Request, name string) (fs.
 	return h.files.Open(name)
 }
 
-// takesGzip is exact for what browsers send; a quality of zero is none of it.
-func takesGzip(r *http.Request) bool {
+// TakesGzip reports whether the reader of an answer takes it compressed. It is exact for what browsers send; a quality
+// of zero is none of it.
+func TakesGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		if strings.TrimSpace(part) == "gzip" {
 			return true
