@@ -1131,6 +1131,11 @@ type ClusterFigures struct {
 	QueueLargest *float64 `json:"queue_largest,omitempty"` // seconds, largest of any worker at any time
 	QueueSecond  *float64 `json:"queue_second,omitempty"`  // seconds, second largest of the workers' largest queue times
 	QueueLeast   *float64 `json:"queue_least,omitempty"`   // seconds, smallest of the workers' largest queue times
+	QueueBefore  *float64 `json:"queue_before,omitempty"`  // seconds, queue time before the largest one built up
+	QueueWorkers *float64 `json:"queue_workers,omitempty"` // workers on which queue times built up
+	// time after which queues that built up were gone, in seconds: shortest and longest
+	RecoveryMin *float64 `json:"recovery_min,omitempty"`
+	RecoveryMax *float64 `json:"recovery_max,omitempty"`
 	// largest queue time of a worker over the workers' mean, mean over time
 	QueueSkew *float64 `json:"queue_skew,omitempty"`
 	Waiting   *float64 `json:"waiting,omitempty"` // requests that wait at all workers, mean over time
@@ -1138,6 +1143,8 @@ type ClusterFigures struct {
 	EngineTTFT        *float64 `json:"engine_ttft_seconds,omitempty"`
 	EngineTTFTLargest *float64 `json:"engine_ttft_largest,omitempty"` // seconds, largest of any worker at any time
 	InflightLargest   *float64 `json:"inflight_largest,omitempty"`    // requests on the busiest worker at any time
+	InflightMean      *float64 `json:"inflight_mean,omitempty"`       // requests on a worker, mean over workers and time
+	InflightThreshold *float64 `json:"inflight_threshold,omitempty"`  // requests on a worker from which queues build up
 	// requests on the busiest less those on the least busy worker, mean over time
 	InflightSpread    *float64 `json:"inflight_spread,omitempty"`
 	InflightSpreadMin *float64 `json:"inflight_spread_min,omitempty"` // smallest spread at any time
@@ -1214,6 +1221,17 @@ type Provenance struct {
 	Services string `json:"services,omitempty" maxLength:"200"`
 	// components that were restarted between modes, and those that kept their state
 	BetweenModes string `json:"between_modes,omitempty" maxLength:"200"`
+	// levels that the documents of the runs print, in ascending order, where the rows have further ones
+	PrintedLevels []int `json:"printed_levels,omitempty" maxItems:"100"`
+	// turns of a representative conversation, in their order
+	Turns []RecordedTurn `json:"turns,omitempty" maxItems:"100"`
+}
+
+// RecordedTurn is a turn of a representative conversation of recorded runs.
+type RecordedTurn struct {
+	InputTokens  int     `json:"input_tokens"`
+	OutputTokens int     `json:"output_tokens"`
+	Latency      float64 `json:"latency"` // end to end, in seconds
 }
 
 // Source is a run that figures come from.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 
 	"kvbooth/sidecar/api"
@@ -9,15 +10,16 @@ import (
 // Profile describes the size and the speed of one worker of a cluster. Its times hold only for the model and the GPU
 // that it names. [LoadProfile] returns the built-in profiles, [ParseProfile] reads others.
 type Profile struct {
-	Name           string `yaml:"name"`            // identifies the profile, fit for a file name
-	Baseline       string `yaml:"baseline"`        // recorded results of this deployment, "" without any
-	Calibrated     bool   `yaml:"calibrated"`      // fitted to the baseline
-	Basis          string `yaml:"basis"`           // source of the times
-	Model          string `yaml:"model"`           // name of the model in requests
-	Precision      string `yaml:"precision"`       // precision of the weights and of the KV cache
-	GPU            string `yaml:"gpu"`             // name of the GPU
-	Workers        int    `yaml:"workers"`         // workers of the deployment
-	TensorParallel int    `yaml:"tensor_parallel"` // GPUs of one worker
+	Name           string `yaml:"name"`               // identifies the profile, fit for a file name
+	Baseline       string `yaml:"baseline"`           // recorded results of this deployment, "" without any
+	Calibrated     bool   `yaml:"calibrated"`         // fitted to the baseline
+	Basis          string `yaml:"basis"`              // source of the times
+	Model          string `yaml:"model"`              // name of the model in requests
+	Deployed       string `yaml:"deployed,omitempty"` // name of the model in the deployment's documents; "": not known
+	Precision      string `yaml:"precision"`          // precision of the weights and of the KV cache
+	GPU            string `yaml:"gpu"`                // name of the GPU
+	Workers        int    `yaml:"workers"`            // workers of the deployment
+	TensorParallel int    `yaml:"tensor_parallel"`    // GPUs of one worker
 
 	KV     KVCache `yaml:"kv"`
 	Memory Memory  `yaml:"memory"`
@@ -183,6 +185,12 @@ func (p Profile) TokensPerStep() float64 {
 // times are based on assumptions, and reports of them must say "not calibrated".
 func (p Profile) CalibratedFor(kind api.Speculation) bool {
 	return p.Calibrated && p.Speculation[kind].Calibrated
+}
+
+// DeployedModel returns the name of the model with its precision, as the documents of the deployment write it if the
+// profile says so.
+func (p Profile) DeployedModel() string {
+	return cmp.Or(p.Deployed, p.Model+"-"+p.Precision)
 }
 
 // H200 returns the profile of the recorded run on three NVIDIA H200s, one per worker, that serve Llama 3.1 70B

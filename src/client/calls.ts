@@ -263,14 +263,20 @@ export interface ReportSide {
   speculation?: Speculation;
 }
 
-/** Returns the address of the report that compares b with a. */
-export function reportAddress(client: Client, a: ReportSide, b: ReportSide, format: ReportFormat): string {
+/** Returns the address of the report that compares b with a, at some levels, such as "60,80", or at all. */
+export function reportAddress(
+  client: Client,
+  a: ReportSide,
+  b: ReportSide,
+  format: ReportFormat,
+  levels?: string
+): string {
   const ofSide = (name: string, { baseline, mode, speculation }: ReportSide) => ({
     [name]: baseline,
     [`${name}_mode`]: mode,
     [`${name}_speculation`]: speculation,
   });
-  return client.address(`/report.${format}${queryOf({ ...ofSide('a', a), ...ofSide('b', b) })}`);
+  return client.address(`/report.${format}${queryOf({ ...ofSide('a', a), ...ofSide('b', b), levels })}`);
 }
 
 /** Returns the query of parameters with its question mark, without those that are empty. */

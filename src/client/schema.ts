@@ -967,6 +967,8 @@ export interface components {
             };
             /** @description requests on the busiest worker at any time */
             inflight_largest?: number;
+            /** @description requests on a worker, mean over workers and time */
+            inflight_mean?: number;
             /** @description busiest worker over the mean, mean over time */
             inflight_skew?: number;
             /** @description requests on the busiest less those on the least busy worker, mean over time */
@@ -975,6 +977,8 @@ export interface components {
             inflight_spread_max?: number;
             /** @description smallest spread at any time */
             inflight_spread_min?: number;
+            /** @description requests on a worker from which queues build up */
+            inflight_threshold?: number;
             /** @description absent: none is known */
             intervals?: components["schemas"]["RowIntervals"];
             itl: components["schemas"]["Percentiles"];
@@ -997,6 +1001,8 @@ export interface components {
             output_tokens_per_second?: number;
             /** @description the power is that of a simulated GPU */
             power_simulated?: boolean;
+            /** @description seconds, queue time before the largest one built up */
+            queue_before?: number;
             /** @description seconds, largest of any worker at any time */
             queue_largest?: number;
             /** @description seconds, smallest of the workers' largest queue times */
@@ -1007,6 +1013,11 @@ export interface components {
             queue_seconds?: number;
             /** @description largest queue time of a worker over the workers' mean, mean over time */
             queue_skew?: number;
+            /** @description workers on which queue times built up */
+            queue_workers?: number;
+            recovery_max?: number;
+            /** @description time after which queues that built up were gone, in seconds: shortest and longest */
+            recovery_min?: number;
             requests_per_second?: number;
             /** @description length of the measurement, if known */
             seconds?: number;
@@ -1965,11 +1976,15 @@ export interface components {
             between_modes?: string;
             /** @description interconnect between the GPUs */
             interconnect?: string;
+            /** @description levels that the documents of the runs print, in ascending order, where the rows have further ones */
+            printed_levels?: number[];
             region?: string;
             /** @description runs behind the rows, which are averages of several runs */
             runs?: components["schemas"]["Source"][];
             /** @description services that the serving stack requires, such as "etcd, NATS" */
             services?: string;
+            /** @description turns of a representative conversation, in their order */
+            turns?: components["schemas"]["RecordedTurn"][];
         };
         /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, for the number of independent values. They are absent if that number is too small. */
         Quantiles: {
@@ -2025,6 +2040,13 @@ export interface components {
         Range: {
             max: number;
             min: number;
+        };
+        /** @description A turn of a representative conversation of recorded runs. */
+        RecordedTurn: {
+            input_tokens: number;
+            /** @description end to end, in seconds */
+            latency: number;
+            output_tokens: number;
         };
         /** @description The position in a recording. The times of a recorded snapshot are moved into the present. */
         Replay: {
@@ -2926,6 +2948,8 @@ export interface components {
             engine_ttft_seconds?: number;
             /** @description requests on the busiest worker at any time */
             inflight_largest?: number;
+            /** @description requests on a worker, mean over workers and time */
+            inflight_mean?: number;
             /** @description busiest worker over the mean, mean over time */
             inflight_skew?: number;
             /** @description requests on the busiest less those on the least busy worker, mean over time */
@@ -2934,6 +2958,10 @@ export interface components {
             inflight_spread_max?: number;
             /** @description smallest spread at any time */
             inflight_spread_min?: number;
+            /** @description requests on a worker from which queues build up */
+            inflight_threshold?: number;
+            /** @description seconds, queue time before the largest one built up */
+            queue_before?: number;
             /** @description seconds, largest of any worker at any time */
             queue_largest?: number;
             /** @description seconds, smallest of the workers' largest queue times */
@@ -2944,6 +2972,11 @@ export interface components {
             queue_seconds?: number;
             /** @description largest queue time of a worker over the workers' mean, mean over time */
             queue_skew?: number;
+            /** @description workers on which queue times built up */
+            queue_workers?: number;
+            recovery_max?: number;
+            /** @description time after which queues that built up were gone, in seconds: shortest and longest */
+            recovery_min?: number;
             /** @description number of samples */
             seconds: number;
             /** @description requests that wait at all workers, mean over time */
@@ -4067,6 +4100,7 @@ export type Quantiles = components['schemas']['Quantiles'];
 export type QuestionerKind = components['schemas']['QuestionerKind'];
 export type Ramp = components['schemas']['Ramp'];
 export type Range = components['schemas']['Range'];
+export type RecordedTurn = components['schemas']['RecordedTurn'];
 export type Replay = components['schemas']['Replay'];
 export type RouterDecision = components['schemas']['RouterDecision'];
 export type RoutingCandidate = components['schemas']['RoutingCandidate'];

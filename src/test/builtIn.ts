@@ -8,6 +8,10 @@ export function builtIn(name: string, sustained?: Baseline['sustained']): Baseli
   const file = readFileSync(join(__dirname, '../../sidecar/loadgen/baseline/data', `${name}.csv`), 'utf8');
   const lines = file.split('\n').filter((line) => line !== '');
   const notes = lines.filter((line) => /^# (?![a-z_]+: )/.test(line)).map((line) => line.slice(2));
+  const json = (key: string) => {
+    const text = lines.find((line) => line.startsWith(`# ${key}: `))?.slice(`# ${key}: `.length);
+    return text && JSON.parse(text);
+  };
   const [heads, ...rows] = lines.filter((line) => !line.startsWith('#')).map((line) => line.split(','));
   return {
     name,
@@ -15,6 +19,7 @@ export function builtIn(name: string, sustained?: Baseline['sustained']): Baseli
     kind: 'recorded',
     notes: notes.join('\n'),
     deployment: { engine: 'trtllm', model: 'Llama 3.1 70B Instruct FP8', gpu: 'H200', workers: 3, tensor_parallel: 1 },
+    provenance: { printed_levels: json('printed_levels'), turns: json('turns') },
     rows: rows.map((cells) => row(heads, cells)),
     sustained,
   };
@@ -40,6 +45,13 @@ function row(heads: string[], cells: string[]): Baseline['rows'][number] {
     kv_hit_ratio: read('kv_hit_rate_pct', 100),
     inflight_spread_min: read('inflight_spread_min', 1),
     inflight_spread_max: read('inflight_spread_max', 1),
+    inflight_mean: read('inflight_mean', 1),
+    inflight_threshold: read('inflight_threshold', 1),
+    queue_largest: read('queue_max_ms', 1000),
+    queue_second: read('queue_second_ms', 1000),
+    queue_before: read('queue_before_ms', 1000),
+    recovery_min: read('recovery_min_ms', 1000),
+    recovery_max: read('recovery_max_ms', 1000),
   };
 }
 

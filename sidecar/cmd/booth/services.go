@@ -132,7 +132,7 @@ func (b *booth) twinArgs(target string) []string {
 func deployment(kind api.TargetKind, prefix, engine string, p sim.Profile, workers int) []string {
 	return []string{
 		"--deployment-kind=" + string(kind),
-		"--target-model=" + p.Model, "--deployment-model=" + p.Model + "-" + p.Precision,
+		"--target-model=" + p.Model, "--deployment-model=" + p.DeployedModel(),
 		"--deployment-engine=" + prefix + " " + engine, "--deployment-gpu=" + prefix + " " + p.GPU,
 		"--deployment-workers=" + strconv.Itoa(workers),
 		"--deployment-tensor-parallel=" + strconv.Itoa(p.TensorParallel),

@@ -453,7 +453,8 @@ func openKubernetes(ctx context.Context, conf *config.Config, address string,
 	_, port, _ := net.SplitHostPort(address) // of a listener
 	return kubernetes.New(ctx, client, kubernetes.Options{
 		Namespace: namespace, Name: k.Name, Selector: k.Selector, Target: conf.Target.URL,
-		FrontendAlone: k.Restart == "frontend", Timeout: k.Timeout, Modes: conf.Mode.States(), Variants: k.Variants,
+		FrontendAlone: k.Restart == "frontend", RenewAfter: k.RestartAfter, Timeout: k.Timeout,
+		Modes: conf.Mode.States(), Variants: k.Variants,
 		By:        net.JoinHostPort(host, port),
 		Instances: func(ctx context.Context) ([]string, error) { return cluster.Probe(ctx, conf.Target.URL, pages) },
 		Log:       log,

@@ -26,6 +26,7 @@ var attributes = attributesOf(
 	"deployment.kv_cache_dtype", "deployment.free_gpu_memory_fraction", "deployment.gpu_hour", "workload",
 	"provenance.runs",
 	"provenance.region", "provenance.interconnect", "provenance.services", "provenance.between_modes",
+	"provenance.printed_levels", "provenance.turns",
 )
 
 func attributesOf(paths ...string) (all []attribute) {
@@ -79,8 +80,8 @@ func (a *attribute) get(b *api.Baseline) string {
 		if *v == nil {
 			return ""
 		}
-	case *[]api.Source:
-		if len(*v) == 0 {
+	default:
+		if reflect.ValueOf(v).Elem().Len() == 0 { // a list
 			return ""
 		}
 	}
@@ -116,6 +117,12 @@ func (a *attribute) set(b *api.Baseline, text string) (allowed string, ok bool) 
 	case *[]api.Source:
 		ok = decodeStrictly([]byte(text), v) == nil && validateRuns(*v) == nil
 		allowed = `JSON such as [{"file":"sweep.tsv","date":"2026-02-17T12:52:00Z"}]`
+	case *[]int:
+		ok = decodeStrictly([]byte(text), v) == nil && validatePrintedLevels(*v) == nil
+		allowed = "JSON such as [60,80,100], in ascending order"
+	case *[]api.RecordedTurn:
+		ok = decodeStrictly([]byte(text), v) == nil && validateTurns(*v) == nil
+		allowed = `JSON such as [{"input_tokens":3500,"output_tokens":555,"latency":37.1}]`
 	}
 	return allowed, ok
 }
@@ -144,6 +151,10 @@ func (a *attribute) validate(b *api.Baseline) error {
 		}
 	case *[]api.Source:
 		return validateRuns(*v)
+	case *[]int:
+		return validatePrintedLevels(*v)
+	case *[]api.RecordedTurn:
+		return validateTurns(*v)
 	}
 	return nil
 }

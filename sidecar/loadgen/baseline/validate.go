@@ -83,6 +83,29 @@ func validateRuns(runs []api.Source) error {
 	return nil
 }
 
+func validatePrintedLevels(levels []int) error {
+	if len(levels) > maxRuns || !slices.IsSorted(levels) || len(levels) > 0 && levels[0] < 1 {
+		return api.Refuse("provenance.printed_levels", fmt.Sprint(levels),
+			fmt.Sprintf("at most %d numbers above 0, in ascending order", maxRuns))
+	}
+	return nil
+}
+
+func validateTurns(turns []api.RecordedTurn) error {
+	if len(turns) > maxRuns {
+		return api.Refuse("provenance.turns", fmt.Sprintf("%d turns", len(turns)), fmt.Sprintf("at most %d turns", maxRuns))
+	}
+	for i, t := range turns {
+		field := fmt.Sprintf("provenance.turns[%d].", i)
+		if err := firstError(validateInt(field+"input_tokens", t.InputTokens, 0, maxSetting),
+			validateInt(field+"output_tokens", t.OutputTokens, 0, maxSetting),
+			validateValue(field+"latency", t.Latency, maxSeconds)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func validateLine(field, text string) error {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > maxText ||
 		strings.ContainsFunc(text, unicode.IsControl) || strings.TrimSpace(text) != text {

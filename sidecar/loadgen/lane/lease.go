@@ -51,6 +51,7 @@ type Lease struct {
 	cause context.CancelCauseFunc
 	spans []*SpanRun // spans of the latest Begin
 	begun bool       // the lane has been changed
+	over  bool       // no span follows
 }
 
 // Take takes the lane and all lanes that are joined with it. They stop with the first span. sweep
@@ -297,7 +298,7 @@ func (s *Lease) change(ctx context.Context, actor string, report func(string),
 		changes := make([]*change, len(lanes))
 		for i, l := range lanes {
 			changes[i] = newChange(l, actor, to[i])
-			changes[i].progress = report
+			changes[i].progress, changes[i].renew = report, s.over
 		}
 		return changes, s.lane.startChange(ctx, lanes, changes), nil
 	}()
@@ -393,13 +394,15 @@ func (s *Lease) restoreInPlace(ctx context.Context, actor string, before Before)
 	return nil
 }
 
-// restore switches back the lanes whose mode has changed.
+// restore switches back the lanes whose mode has changed, and those whose driver restarts all pods after a sweep.
 func (s *Lease) restore(ctx context.Context, actor string, before Before) error {
+	s.over = true
 	_, err := s.change(ctx, actor, nil, func() (lanes []*Lane, modes []api.ModeState, err error) {
 		former := append([]api.ModeState{before.Mode}, before.Others...)
 		all := append([]*Lane{s.lane}, s.lane.others()...)
 		for i, l := range all[:min(len(all), len(former))] { // an earlier process may have had fewer lanes
-			if l.mode != former[i] && former[i].Known() {
+			renews := s.begun && l.opts.Driver.Abilities().Renew != nil
+			if (l.mode != former[i] || renews) && former[i].Known() {
 				lanes, modes = append(lanes, l), append(modes, former[i])
 			}
 		}

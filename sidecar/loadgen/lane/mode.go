@@ -29,6 +29,7 @@ type change struct {
 	stays    bool                 // the mode stays, since only joined lanes change
 	keep     bool                 // the caches are kept where the driver can
 	inPlace  bool                 // the workload runs on during the change
+	renew    bool                 // the change ends a sweep, and the driver may restart all pods
 	group    []*change            // the changes of all lanes that change together, including this one
 	lane     string
 	// The result of the driver, valid when done is set.
@@ -452,6 +453,9 @@ func (l *Lane) drive(ctx context.Context, c *change, from, to api.ModeState) (co
 	report := func(phase, message string) { l.report(c, phase, message) }
 	if warm := l.opts.Driver.Abilities().SwitchWarm; warm != nil && c.keep {
 		return warm(ctx, from, to, report)
+	}
+	if renew := l.opts.Driver.Abilities().Renew; renew != nil && c.renew {
+		return renew(ctx, from, to, report)
 	}
 	return l.opts.Driver.Switch(ctx, from, to, report)
 }

@@ -236,19 +236,7 @@ func (r *Results) cascade(p *proof.Pair, l *proof.Level) (text []string) {
 	if x.QueueLargest == nil || y.QueueLargest == nil || *y.QueueLargest <= *x.QueueLargest {
 		return nil
 	}
-	var steps []string
-	if batch := float64(b.Deployment.MaxBatchSize); y.InflightLargest != nil && batch > 0 && *y.InflightLargest > batch {
-		steps = append(steps, fmt.Sprintf("the busiest worker had up to %s requests in flight, more than its batch "+
-			"of %s", whole(*y.InflightLargest), whole(batch)))
-	}
-	if y.QueueSecond != nil && *y.QueueSecond > *x.QueueLargest {
-		steps = append(steps, fmt.Sprintf("queue times grew on more than one worker, to %s and %s",
-			api.Milliseconds(*y.QueueLargest), api.Milliseconds(*y.QueueSecond)))
-	}
-	if y.QueueLeast != nil && *y.QueueLeast <= *x.QueueLargest {
-		steps = append(steps, fmt.Sprintf("on the last worker they stayed within %s", api.Milliseconds(*y.QueueLeast)))
-	}
-	if len(steps) > 0 {
+	if steps := cascadeSteps(x, y, &b.Deployment); len(steps) > 0 {
 		text = append(text, fmt.Sprintf("Under %s, queues built up at %v: %s; under %s no queue time was above %s.",
 			b.Name, l.Level, strings.Join(steps, "; "), a.Name, api.Milliseconds(*x.QueueLargest)))
 	}
@@ -261,4 +249,35 @@ func (r *Results) cascade(p *proof.Pair, l *proof.Level) (text []string) {
 			b.Name, describe(proof.QuantityThroughput).advantage(*f.Advantage)))
 	}
 	return text
+}
+
+// cascadeSteps lists, in the order of events, what y shows of queues that built up and x does not have.
+func cascadeSteps(x, y *api.ClusterFigures, d *api.Deployment) (steps []string) {
+	add := func(format string, values ...any) { steps = append(steps, fmt.Sprintf(format, values...)) }
+	if y.InflightMean != nil && y.InflightThreshold != nil {
+		add("a worker had about %.0f requests in flight on average, and queues form from about %.0f",
+			*y.InflightMean, *y.InflightThreshold)
+	}
+	if batch := float64(d.MaxBatchSize); y.InflightLargest != nil && batch > 0 && *y.InflightLargest > batch {
+		add("the busiest worker had up to %s requests in flight, more than its batch of %s", whole(*y.InflightLargest),
+			whole(batch))
+	}
+	if y.QueueSecond != nil && *y.QueueSecond > *x.QueueLargest {
+		from := ""
+		if y.QueueBefore != nil {
+			from = "from " + api.Milliseconds(*y.QueueBefore) + " "
+		}
+		add("queue times grew on more than one worker, %sto %s and %s", from, api.Milliseconds(*y.QueueLargest),
+			api.Milliseconds(*y.QueueSecond))
+	}
+	switch {
+	case y.QueueLeast != nil && *y.QueueLeast <= *x.QueueLargest:
+		add("on the last worker they stayed within %s", api.Milliseconds(*y.QueueLeast))
+	case y.QueueWorkers != nil && int(*y.QueueWorkers) < d.Workers:
+		add("on %d of %s they did not grow", d.Workers-int(*y.QueueWorkers), plural(d.Workers, "worker"))
+	}
+	if y.RecoveryMin != nil && y.RecoveryMax != nil {
+		add("after %.0f to %.0f s the queues were gone", *y.RecoveryMin, *y.RecoveryMax)
+	}
+	return steps
 }

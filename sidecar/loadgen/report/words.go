@@ -378,6 +378,7 @@ func (r *Results) sideWords() (all []string) {
 			continue
 		}
 		all = append(all, r.guardSentences(p)...)
+		all = append(all, r.boundaryWords(p)...)
 		for _, q := range proof.Named {
 			if s, ok := p.Averages[q]; ok {
 				all = append(all, fmt.Sprintf("%s, %s against %s: %s.",

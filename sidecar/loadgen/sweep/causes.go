@@ -23,6 +23,7 @@ type second struct {
 	Queues          map[string]float64 `json:"-"`
 	Waiting         *float64           `json:"waiting,omitempty"` // over all workers
 	InflightLargest *float64           `json:"inflight_largest,omitempty"`
+	InflightMean    *float64           `json:"inflight_mean,omitempty"` // over the workers
 	InflightSpread  *float64           `json:"spread,omitempty"`
 	InflightSkew    *float64           `json:"skew,omitempty"`
 }
@@ -32,8 +33,11 @@ func readCluster(now time.Time, c api.Cluster) second {
 		Time: now, InflightLargest: c.InflightMax, InflightSpread: c.Spread, InflightSkew: c.Skew,
 		Queues: map[string]float64{},
 	}
-	var queues []float64
+	var queues, inflight []float64
 	for _, w := range c.Workers {
+		if w.Inflight != nil {
+			inflight = append(inflight, *w.Inflight)
+		}
 		if w.QueueSeconds != nil {
 			queues = append(queues, *w.QueueSeconds)
 			s.QueueLargest = largest(s.QueueLargest, w.QueueSeconds)
@@ -47,6 +51,9 @@ func readCluster(now time.Time, c api.Cluster) second {
 	}
 	if len(queues) > 0 {
 		s.QueueSeconds = new(stat.Mean(queues, nil))
+	}
+	if len(inflight) > 0 {
+		s.InflightMean = new(stat.Mean(inflight, nil))
 	}
 	return s
 }
@@ -69,6 +76,7 @@ func sum(all []second) *api.SweepCauses {
 	c := &api.SweepCauses{Seconds: len(all)}
 	c.QueueSeconds = mean(all, func(s *second) *float64 { return s.QueueSeconds })
 	c.Waiting = mean(all, func(s *second) *float64 { return s.Waiting })
+	c.InflightMean = mean(all, func(s *second) *float64 { return s.InflightMean })
 	c.InflightSpread = mean(all, func(s *second) *float64 { return s.InflightSpread })
 	c.InflightSkew = mean(all, func(s *second) *float64 { return s.InflightSkew })
 	c.QueueSkew = mean(all, func(s *second) *float64 {

@@ -66,6 +66,10 @@ type Abilities struct {
 	// the other has left.
 	SameWorkers func(a, b api.ModeState) bool
 
+	// Renew is [Driver].Switch with all pods restarted, also where the mode stays. It restores the mode after a sweep;
+	// nil: Switch does, and a mode that stays needs nothing.
+	Renew func(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
+
 	// Route returns a text that differs where the address or the headers of a mode do, and reveals no header.
 	Route func(mode api.ModeState) string
 	// Check returns before any load why one of the modes cannot be switched to, nil if nothing is known against it.

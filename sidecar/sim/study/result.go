@@ -205,7 +205,7 @@ func (r *Result) Baseline(name string) api.Baseline {
 			fmt.Sprintf("About the times: %.1000s", r.About), "Request: " + string(request),
 		}, "\n"),
 		Deployment: api.Deployment{
-			Engine: basis, Model: r.profile.Model + "-" + r.profile.Precision, GPU: basis + " " + r.profile.GPU,
+			Engine: basis, Model: r.profile.DeployedModel(), GPU: basis + " " + r.profile.GPU,
 			Workers: *q.Workers, TensorParallel: r.profile.TensorParallel, Speculation: *q.Speculation,
 			Serving: "aggregated", BlockSize: *q.BlockSize, MaxBatchSize: *q.MaxBatchSize,
 			MaxNumTokens: r.profile.MaxBatchedTokens, ChunkedPrefill: new(true),

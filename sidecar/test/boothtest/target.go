@@ -52,7 +52,7 @@ func SimulatedAs(t *testing.T, bin, engine string, flags ...string) Target {
 		Frontend: printed[1], Workers: pages(printed[2]), GPUs: pages(printed[3]),
 		Loadgen: []string{
 			"--mode-driver=simulated", "--target-model=" + profile.Model, "--default-baseline=" + profile.Baseline,
-			"--deployment-model=" + profile.Model + "-" + profile.Precision, "--deployment-engine=simulated " + engine,
+			"--deployment-model=" + profile.DeployedModel(), "--deployment-engine=simulated " + engine,
 			"--deployment-gpu=simulated " + profile.GPU, fmt.Sprintf("--deployment-workers=%d", workers),
 			fmt.Sprintf("--deployment-tensor-parallel=%d", profile.TensorParallel),
 		},

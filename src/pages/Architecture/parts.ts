@@ -4,6 +4,7 @@ import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../.
 import { modeName, modeSource, otherRouter, servingName } from '../../lib/names';
 import { whyUnread } from '../../lib/unread';
 import { unlisted, workerCount } from '../../lib/workers';
+import texts from './parts.json';
 
 /** One number of a part. */
 export interface Figure {
@@ -83,11 +84,7 @@ export function requestPath(lane: LaneSnapshot | undefined, live: boolean, targe
 function clientPart(now: LaneSnapshot | undefined): Part {
   const w = now?.window;
   return {
-    id: 'client',
-    title: 'Load generator',
-    text:
-      'Plays all the users: it keeps a set number of conversations in progress, sends each ' +
-      'turn with the full conversation history, and times every token that comes back.',
+    ...texts.client,
     figures: [
       { name: 'requests/s', value: number(w?.requests_per_second, 2), source: `Completed requests. ${BY_CLIENT}` },
       {
@@ -109,11 +106,7 @@ function clientPart(now: LaneSnapshot | undefined): Part {
 
 function enduserPart({ questioner, followup }: TargetFacts): Part {
   return {
-    id: 'enduser',
-    title: 'End-user model',
-    text:
-      'A small model can play the user: it reads the last answer and asks a follow-up ' +
-      'question. It is not part of what is measured.',
+    ...texts.enduser,
     figures: [],
     presence:
       questioner === undefined
@@ -197,12 +190,7 @@ function modeNote(now: LaneSnapshot | undefined): string {
 function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
   const workers = now?.cluster.available ? workerCount(now.cluster) : undefined;
   return {
-    id: 'discovery',
-    title: 'Discovery plane',
-    text:
-      'Service discovery: a worker registers when it starts, and the frontend sees it come and ' +
-      'go. On Kubernetes this uses custom resources (the CRD DynamoWorkerMetadata) and ' +
-      'EndpointSlices; etcd is not needed.',
+    ...texts.discovery,
     figures: [
       { name: 'workers found', value: number(workers), source: clusterSource(now) },
       ...carrier('discovery', now, kind),
@@ -216,11 +204,7 @@ function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Pa
 
 function requestPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
   return {
-    id: 'request',
-    title: 'Request plane',
-    text:
-      'Carries requests from the frontend to the workers and tokens back. Dynamo uses TCP ' +
-      'unless DYN_REQUEST_PLANE selects HTTP/2 or NATS.',
+    ...texts.request,
     figures: [
       { name: 'in flight', value: number(now?.cluster.inflight), source: clusterSource(now) },
       ...carrier('request', now, kind),
@@ -236,12 +220,7 @@ function eventsPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
   const why = kind === 'simulated' ? 'Simulated: the events pass inside one process.' : undefined;
   const mode = lane?.state.mode;
   return {
-    id: 'events',
-    title: 'Event plane',
-    text:
-      'Workers publish which KV blocks they stored and removed. From these events the router ' +
-      'maintains its index of which worker holds what. They travel over NATS or ZMQ ' +
-      '(DYN_EVENT_PLANE), and only from workers configured to publish them.',
+    ...texts.events,
     figures: carrier('events', now, kind),
     presence:
       mode !== undefined && mode !== 'kv'
@@ -288,11 +267,7 @@ function prometheusPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | unde
   const source = lane?.cluster.source;
   const age = now?.cluster.available ? now.cluster.age_seconds : undefined;
   return {
-    id: 'prometheus',
-    title: 'Prometheus',
-    text:
-      'Collects the metrics of frontend, workers, GPUs and load generator. The load generator ' +
-      'reads the cluster’s numbers from it.',
+    ...texts.prometheus,
     figures: [{ name: 'since last read', value: seconds(age), source: 'By the load generator’s clock.' }],
     presence:
       source === 'prometheus'

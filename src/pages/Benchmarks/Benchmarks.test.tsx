@@ -1,4 +1,5 @@
 import { act, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
 import { MemoryRouter, useLocation } from 'react-router-dom';
 
 import { ClientProvider, Problem, useLive, useMe, type Sweep, type SweepList } from '../../client';
@@ -50,7 +51,18 @@ class Booth extends FakeClient {
   private answer(path: string): Promise<unknown> {
     if (path === '/baselines') {
       const rows = [row('kv', 120), row('round_robin', 120)];
-      return Promise.resolve({ baselines: [{ name: 'h200', title: 'H200', kind: 'recorded', deployment: {}, rows }] });
+      return Promise.resolve({
+        baselines: [
+          {
+            name: 'h200',
+            title: 'H200',
+            kind: 'recorded',
+            deployment: {},
+            provenance: { printed_levels: [60, 80] },
+            rows,
+          },
+        ],
+      });
     }
     if (path === '/sweeps') {
       const list = this.offered ?? listOf(...this.sweeps);
@@ -134,9 +146,7 @@ describe('the form', () => {
     type('Span length', '5');
     await click(startButton());
     const { title: _, ...usual } = defaults.trial;
-    expect(booth.writes.mock.calls).toEqual([
-      ['POST', '/sweeps?lane=main', { ...usual, levels: [40], span: 5 }],
-    ]);
+    expect(booth.writes.mock.calls).toEqual([['POST', '/sweeps?lane=main', { ...usual, levels: [40], span: 5 }]]);
     expect(screen.queryByRole('form')).not.toBeInTheDocument();
   });
 
@@ -449,6 +459,12 @@ describe('two results', () => {
       'href',
       '/api/v1/report.html?a=h200&a_mode=round_robin&a_speculation=off&b=h200&b_mode=kv&b_speculation=off'
     );
+  });
+
+  it('are compared at the levels that the documents print, where asked for', async () => {
+    await show(new Booth(), { path: '/benchmarks?a=h200%20round_robin%20off&b=h200%20kv%20off' });
+    await userEvent.click(screen.getByRole('checkbox', { name: /^Only the levels that the documents print/ }));
+    expect(screen.getByRole('link', { name: 'Open the comparison' }).getAttribute('href')).toMatch(/&levels=60%2C80$/);
   });
 
   it('require two different selections', async () => {

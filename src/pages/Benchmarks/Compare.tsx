@@ -1,6 +1,6 @@
 import { useId, useMemo } from 'react';
 
-import { Combobox, Field, LinkButton } from '@grafana/ui';
+import { Checkbox, Combobox, Field, LinkButton } from '@grafana/ui';
 
 import { reportAddress, useBaselines, useClient, type Baseline, type ReportSide, type Settings } from '../../client';
 import { NotLoaded } from '../../components/Loading';
@@ -13,6 +13,8 @@ import { useChoice } from '../useChoice';
 interface Side extends ReportSide {
   key: string;
   label: string;
+  /** The levels that the documents of its runs print; undefined where those are all. */
+  printed?: number[];
 }
 
 /** A form that opens the report of any two results. */
@@ -23,18 +25,30 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
   const sides = useMemo(() => baselines?.flatMap(sidesOf), [baselines]);
   const [chosenA, chooseA] = useChoice('a');
   const [chosenB, chooseB] = useChoice('b');
+  const [levels, chooseLevels] = useChoice('levels');
   if (!sides) {
     return <NotLoaded what="results" problem={problem} />;
   }
   const find = (key: string | undefined) => sides.find((side) => side.key === key);
   const [a, b] = [find(chosenA), find(chosenB)];
+  const printed = (a?.printed ?? b?.printed)?.join(',');
+  const only = levels === 'printed' ? printed : undefined;
   return (
     <div className={styles.compare}>
       <Chooser label="A (reference)" sides={sides} chosen={a} onChoose={chooseA} />
       <Chooser label="B" sides={sides} chosen={b} onChoose={chooseB} />
+      {printed && (
+        <Checkbox
+          className={styles.levels}
+          label="Only the levels that the documents print"
+          description={printed.replaceAll(',', ', ')}
+          value={only !== undefined}
+          onChange={({ currentTarget }) => chooseLevels(currentTarget.checked ? 'printed' : undefined)}
+        />
+      )}
       {a && b && a !== b ? (
         <div className={styles.links} role="group" aria-label="Comparison">
-          <LinkButton icon="file-alt" href={reportAddress(client, a, b, 'html')} target="_blank" rel="noreferrer">
+          <LinkButton icon="file-alt" href={reportAddress(client, a, b, 'html', only)} target="_blank" rel="noreferrer">
             Open the comparison
           </LinkButton>
           {(['md', 'tsv', 'json'] as const).map((format) => (
@@ -43,7 +57,7 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
               variant="secondary"
               fill="text"
               icon="download-alt"
-              href={reportAddress(client, a, b, format)}
+              href={reportAddress(client, a, b, format, only)}
               target="_self"
               download={`kv-booth-comparison.${format}`}
               aria-label={`Comparison as ${names[format]}`}
@@ -65,13 +79,14 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
 const names = { md: 'Markdown', tsv: 'TSV', json: 'JSON' };
 
 /** Lists a baseline in each of its modes. */
-function sidesOf({ name, title, rows }: Baseline): Side[] {
+function sidesOf({ name, title, rows, provenance }: Baseline): Side[] {
   const found = new Map<string, Side>();
   for (const row of rows) {
     const key = `${name} ${modeKey(row)}`;
     if (!found.has(key)) {
       const { mode, speculation } = row;
-      found.set(key, { key, label: `${title}: ${modeText(row)}`, baseline: name, mode, speculation });
+      const label = `${title}: ${modeText(row)}`;
+      found.set(key, { key, label, baseline: name, mode, speculation, printed: provenance?.printed_levels });
     }
   }
   return [...found.values()];
@@ -107,6 +122,7 @@ const useStyles = stylesOf((theme) => ({
     alignItems: 'end',
     gap: theme.spacing(1.5, 2),
   },
+  levels: { gridColumn: '1 / -1', justifySelf: 'start' },
   links: { gridColumn: '1 / -1', display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
   note: { gridColumn: '1 / -1', margin: 0, color: theme.colors.text.secondary },
 }));

@@ -55,6 +55,13 @@ describe('the features', () => {
     expect(card('KV-aware routing').getByText(/as the router’s own metrics report/)).toBeInTheDocument();
   });
 
+  it('name layer, phase and metric of both optimizations', async () => {
+    await show();
+    const table = within(screen.getByRole('table', { name: 'Optimizations as a table' }));
+    expect(table.getByRole('row', { name: /^KV-aware/ })).toHaveTextContent('Routing, in Dynamo’s frontendPrefillTTFT');
+    expect(table.getByRole('row', { name: /^Specul/ })).toHaveTextContent('Engine, in each workerDecodeITL');
+  });
+
   it('make no statement while loading', async () => {
     await show();
     expect(screen.getAllByText('Unknown here')).toHaveLength(6);
@@ -153,7 +160,6 @@ describe('the phases', () => {
   it('show nothing of another concurrency, nor a number once it is lost', async () => {
     const { client } = await show(laneChange(3), [measured(60)]);
     expect(row('3b')).toHaveTextContent('not yet at 120 conversations');
-    expect(screen.getByText('Acceptance rate and tokens per step are not reported now.')).toBeInTheDocument();
     act(() => client.lose());
     expect(row('2')).not.toHaveTextContent('current');
   });

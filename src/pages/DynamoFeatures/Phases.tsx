@@ -21,25 +21,10 @@ import { hasDrafts, isOffered, isPhase, PHASES, type Phase } from '../../lib/pha
 import { markedRow, stylesOf } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
 import { dateTime } from '../../lib/time';
-import { whyUnread } from '../../lib/unread';
+import { changes, models, optimizations } from './phases.json';
 
 /** The interval between requests for measurements, in milliseconds: each settled step adds some. */
 const EVERY = 30_000;
-
-const changes: Record<Phase['id'], string> = {
-  '1': 'No optimization. Each worker prefills whatever it has not cached itself, then generates one token per pass.',
-  '2': 'The router sends a turn to the worker that has its prefix cached. Later turns start sooner; ITL is unchanged.',
-  '3a': 'A small model drafts tokens, and the large one verifies several in one pass. ITL falls in every turn.',
-  '3b': 'The large model drafts its own tokens. More should be accepted, and no second model takes up memory.',
-};
-
-/** The model of each phase in the demonstration's proposal. */
-const models: Record<Phase['id'], string> = {
-  '1': 'Llama 3.1 70B',
-  '2': 'Llama 3.1 70B',
-  '3a': 'Llama 3.1 70B',
-  '3b': 'Llama 3.3 70B',
-};
 
 /** The demonstration's phases, each with this target's measurements. */
 export function Phases({ live }: { live: Live }) {
@@ -62,6 +47,22 @@ export function Phases({ live }: { live: Live }) {
         'this target at the current concurrency; a phase without a settled step has none.'
       }
     >
+      <DataTable
+        label="Optimizations as a table"
+        className={styles.optimizations}
+        rows={optimizations}
+        keyOf={({ name }) => name}
+        columns={[
+          { name: 'Optimization', cell: ({ name }) => name },
+          { name: 'Layer', cell: ({ layer }) => layer },
+          { name: 'Phase of a request', cell: ({ phase }) => phase },
+          { name: 'Metric that improves', cell: ({ metric }) => metric },
+        ]}
+      />
+      <p className={styles.note}>
+        They work on different layers, so their gains add up. The application and its OpenAI-compatible API stay as they
+        are.
+      </p>
       <DataTable
         label="Phases as a table"
         className={styles.table}
@@ -105,7 +106,6 @@ export function Phases({ live }: { live: Live }) {
           Compare 3b with 3a
         </LinkButton>
       )}
-      <p>{now(lane)}</p>
       <p className={styles.note}>
         EAGLE-3 needs a head that was trained for its model, and there is none for Llama 3.1 70B: in phase 3b the
         proposal changes the model to Llama 3.3 70B, of the same architecture. {served(lane)} The recorded runs match
@@ -163,24 +163,6 @@ function measuredRow(
     .find((row) => isPhase(phase, row) && row.concurrency === lane?.state.concurrency.target);
 }
 
-/** The present figures of speculation. */
-function now(lane: LaneSnapshot | undefined): string {
-  const { acceptance, tokens_per_step: perStep } = lane?.cluster.speculation ?? {};
-  if (acceptance !== undefined) {
-    return (
-      `Now ${percent(acceptance)} of the drafted tokens are accepted, and a pass of the ` +
-      `large model yields ${number(perStep, 2)} tokens.`
-    );
-  }
-  if (perStep !== undefined) {
-    return `Now a pass of the large model yields ${number(perStep, 2)} tokens; no tokens are drafted.`;
-  }
-  const why = lane && whyUnread(lane.cluster, 'workers');
-  return why
-    ? `Acceptance rate and tokens per step are unknown: ${why}.`
-    : 'Acceptance rate and tokens per step are not reported now.';
-}
-
 /** The measurements of this target in any phase. */
 function served(lane: LaneSnapshot | undefined): string {
   const model = lane?.target.deployment.model ?? lane?.target.model;
@@ -193,9 +175,10 @@ function simulated(lane: LaneSnapshot | undefined): string {
 }
 
 const useStyles = stylesOf((theme) => ({
+  optimizations: { maxWidth: 960, marginBottom: theme.spacing(1) },
   table: {
     minWidth: 960,
-    marginBottom: theme.spacing(1),
+    margin: theme.spacing(2, 0, 1),
     '& th, & td': { whiteSpace: 'nowrap' },
     '& th': { fontWeight: theme.typography.fontWeightMedium },
     '& small': { display: 'inline' },

@@ -2,6 +2,7 @@ import type { LaneSnapshot } from '../../client';
 import { percent } from '../../lib/format';
 import { modeName, modeSource, speculationName } from '../../lib/names';
 import { targetTrouble, type TargetKind } from '../../lib/target';
+import file from './features.json';
 
 /** A feature of Dynamo. */
 export type FeatureId = 'disaggregated' | 'kv-routing' | 'speculation' | 'kvbm' | 'planner' | 'nixl';
@@ -23,101 +24,8 @@ export interface Feature {
   published: Published[];
 }
 
-/** The source that quotes NVIDIA's benchmarks. */
-const QUOTED = 'NVIDIA benchmarks, quoted by the operators of the recorded deployment';
-
-/** The features of Dynamo with their published figures. */
-export const FEATURES: Feature[] = [
-  {
-    id: 'disaggregated',
-    title: 'Disaggregated serving',
-    text:
-      'Prefill is compute-bound, decode is memory-bound and latency-sensitive. On separate ' +
-      'workers neither blocks the other, and each can be tuned and scaled on its own.',
-    published: [
-      { figure: '30 % more throughput per GPU on one node, more than 2× on two nodes, Llama 70B', source: QUOTED },
-    ],
-  },
-  {
-    id: 'kv-routing',
-    title: 'KV-aware routing',
-    text:
-      'The router knows which worker has which blocks and sends a request where the least ' +
-      'remains to be computed, unless that worker is too busy. The application does not change.',
-    published: [
-      { figure: '3× better TTFT and half the average latency on 100,000 real R1 queries', source: QUOTED },
-      {
-        figure: 'Mean TTFT 63,652 → 2,586 ms, p99 332,974 → 17,871 ms; Qwen3-32B on 8 workers, a tool-agent trace',
-        source: 'NVIDIA’s A/B guide',
-      },
-      {
-        figure:
-          'Under conditions similar to this booth’s: hit rates of 91.1 % round-robin, 94.2 % least ' +
-          'loaded, 94.9 % prefix-aware',
-        source: 'Counter-evidence from an independent simulator',
-      },
-      {
-        figure:
-          'Near saturation, about 1 in 7 requests refused (503) where the router has rejection ' +
-          'thresholds; no benefit where capacity is ample',
-        source: 'Counter-evidence among the published results',
-      },
-    ],
-  },
-  {
-    id: 'speculation',
-    title: 'Speculative decoding',
-    text:
-      'One pass of the large model costs nearly the same for one token as for a few. So a ' +
-      'cheap drafter guesses the next tokens, and one pass of the large model verifies them. ' +
-      'The drafter is a small model, or EAGLE-3, a prediction head on the large model’s hidden ' +
-      'states. The output is the same, only faster. The engine does this; the gains of routing ' +
-      'and speculation add up.',
-    published: [
-      {
-        figure: '55–70 % of the tokens of a draft model are accepted, 70–85 % with EAGLE-3, depending on the texts',
-        source: 'Expected in the proposal of this demo, not measured',
-      },
-      {
-        figure: 'Up to 3.6× the throughput with TensorRT-LLM',
-        source: 'NVIDIA’s developer blog',
-        url:
-          'https://developer.nvidia.com/blog/' +
-          'tensorrt-llm-speculative-decoding-boosts-inference-throughput-by-up-to-3-6x/',
-      },
-    ],
-  },
-  {
-    id: 'kvbm',
-    title: 'KV block manager',
-    text:
-      'Blocks that no longer fit on the GPU move to main memory, local disk or remote storage, ' +
-      'and come back when a prompt needs them. They are read back instead of recomputed.',
-    published: [
-      {
-        figure: '2.2× to 12× better TTFT, depending on the request rate',
-        source: 'Quoted by the operators of the recorded deployment, without a source',
-      },
-    ],
-  },
-  {
-    id: 'planner',
-    title: 'Planner',
-    text:
-      'Watches the load and adjusts the number of prefill and decode workers without ' +
-      'interruption: more prefill when prompts get longer, fewer workers when idle.',
-    published: [],
-  },
-  {
-    id: 'nixl',
-    title: 'NIXL',
-    text:
-      'NVIDIA’s inference transfer library moves KV blocks between memories, also across ' +
-      'machines. Disaggregated serving needs it: a prompt’s blocks move from the prefill ' +
-      'worker to the decode worker.',
-    published: [],
-  },
-];
+/** The features of Dynamo with their published figures, which were not measured here. */
+export const FEATURES = file as Feature[];
 
 /** Whether the running cluster uses a feature, with the source of that state. */
 export interface Usage {

@@ -41,7 +41,7 @@ const started: LaneChange = { state: { driver: 'endpoints' }, baseline: { name: 
 it('the guide is complete without the load generator, without a live number', async () => {
   const { container } = await show();
   const chapters = contents().getAllByRole('link');
-  expect(chapters).toHaveLength(14);
+  expect(chapters).toHaveLength(17);
   for (const { textContent } of chapters) {
     await open(textContent ?? '');
     expect(screen.getByRole('heading', { level: 2 })).toHaveTextContent(textContent ?? '');
@@ -60,6 +60,16 @@ it('the vendor follows the settings', async () => {
   act(() => client.show({}, { settings: settings({ vendor: 'acme' as 'neutral' }) }));
   await screen.findByRole('link', { name: neutral.story.title });
   await answered();
+});
+
+it('the spoken text has whole sentences, with the kind of each figure below', async () => {
+  const { client } = await show('/guide#talk');
+  const text = () => screen.getByRole('region', { name: 'Three minutes' });
+  expect(text()).toHaveTextContent('Under KV-aware routing it was 446 ms. That is 32.0 % sooner.');
+  expect(text()).toHaveTextContent('446 ms recorded 32.0 % derived');
+  expect(text()).not.toHaveTextContent('conversations are running at once');
+  act(() => client.show(started));
+  expect(text()).toHaveTextContent('On this screen 120 conversations are running at once.');
 });
 
 describe('figures', () => {

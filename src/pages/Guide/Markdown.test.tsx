@@ -1,6 +1,6 @@
 import { render, screen } from '@testing-library/react';
 
-import { FactsProvider, Markdown, Text } from './Markdown';
+import { FactsProvider, Markdown, Spoken, Text } from './Markdown';
 import { parse } from './parse';
 
 describe('a text', () => {
@@ -17,6 +17,17 @@ describe('a text', () => {
   });
 });
 
+it('a spoken text leaves out lines with a figure without a value', () => {
+  const figures = { 'live.rps': { value: '4', word: 'live' }, 'live.hit': { value: '—', word: 'stopped' } };
+  const [{ blocks }] = parse('# Talk\n\nRate {live.rps}.\n\nHits {live.hit}.\n\n- a\n- {live.hit}\n');
+  const { container } = render(
+    <FactsProvider facts={{ figures, holds: new Set() }}>
+      <Spoken of={blocks} />
+    </FactsProvider>
+  );
+  expect(container).toHaveTextContent(/^Rate 4\.aFigures: 4 live$/);
+});
+
 describe('a file', () => {
   const file = `# Title {#id}
 
@@ -24,9 +35,9 @@ describe('a file', () => {
 
 Always.
 
-<!-- when: running -->
+<!-- when: simulated -->
 
-Only while it runs.
+Only when simulated.
 
 1. First
 2. Second
@@ -48,7 +59,7 @@ Text.
         also: 'other words',
         blocks: [
           { text: 'Always.', kind: 'paragraph' },
-          { when: 'running' },
+          { when: 'simulated' },
           { text: 'First\nSecond', kind: 'ol', when: undefined },
           { text: 'A note.', kind: 'note' },
           { text: 'One more', kind: 'ul' },
@@ -66,7 +77,7 @@ Text.
     );
     expect(screen.getByText('Always.')).toBeInTheDocument();
     expect(screen.getAllByRole('listitem').map((item) => item.textContent)).toEqual(['First', 'Second', 'One more']);
-    expect(screen.queryByText('Only while it runs.')).not.toBeInTheDocument();
+    expect(screen.queryByText('Only when simulated.')).not.toBeInTheDocument();
   });
 
   it.each(['<!-- when: it rains -->', '<!-- hidden: yes -->', '<hr>', '```js'])('with %s is refused', (comment) => {

@@ -8,7 +8,7 @@ import { stylesOf } from '../../lib/styles';
 import { usePagePath } from '../navigation';
 import type { Condition, Facts } from './facts';
 import type { Figure as FigureValue, Figures } from './figures';
-import { figureName, pieces, type Block, type Part } from './parse';
+import { figureName, pieces, quoted, type Block, type Part } from './parse';
 
 const FiguresContext = createContext<Figures>({});
 /** The conditions as one string, so that dependent components are rendered again only when they change. */
@@ -28,9 +28,57 @@ export function FactsProvider({ facts, children }: PropsWithChildren<{ facts: Fa
 
 /** The blocks whose condition holds. */
 export function Markdown({ of }: { of: Block[] }) {
+  return (
+    <>
+      {useVisibleBlocks(of).map((block, i) => (
+        <BlockView key={i} {...block} />
+      ))}
+    </>
+  );
+}
+
+/** Whether figures stand in a text that is read aloud, without their kinds. */
+const SpokenContext = createContext(false);
+
+/** Blocks to read aloud, without sentences whose figures have no value. Below them is the kind of each figure. */
+export function Spoken({ of }: { of: Block[] }) {
+  const styles = useStyles();
+  const figures = useContext(FiguresContext);
+  const shown = useVisibleBlocks(of).flatMap((block) => {
+    const text = block.text.split('\n').filter((line) => isKnown(line, figures));
+    return text.length > 0 ? { ...block, text: text.join('\n') } : [];
+  });
+  const names = new Set(shown.flatMap(({ text }) => quoted(text)));
+  return (
+    <>
+      <SpokenContext.Provider value>
+        <Markdown of={shown} />
+      </SpokenContext.Provider>
+      {names.size > 0 && (
+        <p className={styles.note}>
+          Figures:{' '}
+          {Array.from(names, (name) => (
+            <Fragment key={name}>
+              <Value {...figures[name]} />{' '}
+            </Fragment>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Whether all figures that a text quotes have a value. */
+function isKnown(text: string, figures: Figures): boolean {
+  return quoted(text).every((name) => (figures[name]?.value ?? DASH) !== DASH);
+}
+
+function useVisibleBlocks(blocks: Block[]): Block[] {
+  const figures = useContext(FiguresContext);
   const holds = useHolds();
-  const isThere = ({ when }: Block) => when === undefined || holds.has(when);
-  return <>{of.map((block, i) => isThere(block) && <BlockView key={i} {...block} />)}</>;
+  return blocks.filter(
+    ({ when, text }) => when === undefined || (when === 'known' ? isKnown(text, figures) : holds.has(when))
+  );
 }
 
 function BlockView({ text, kind }: Block) {
@@ -127,8 +175,11 @@ function Figure({ name }: { name: string }) {
 /** The length from which a figure is styled as text. */
 const LONG = 32;
 
-const Value = memo(function Value({ value, word }: { value: string; word: string }) {
+const Value = memo(function Value({ value, word }: FigureValue) {
   const styles = useStyles();
+  if (useContext(SpokenContext)) {
+    return <span className={cx(styles.figure, styles.value)}>{value}</span>;
+  }
   return (
     <span className={styles.figure} data-word={word}>
       <span className={cx(value.length <= LONG && styles.value)}>{value}</span>{' '}

@@ -6,8 +6,9 @@ import { hasTwin, TWIN } from '../lane';
 import { columnFigures, liveFigures, prefixed, sloFigures, type Figures } from './figures';
 import { recordedFigures } from './recorded';
 
-/** The conditions that a paragraph may depend on. */
+/** The conditions that a paragraph may depend on. It is “known” where all figures that it quotes have a value. */
 export const CONDITIONS = [
+  'known',
   'running',
   'simulated',
   'calibrated',
@@ -42,7 +43,7 @@ interface Input {
   published?: Figures;
 }
 
-/** The live figures, those recorded at this concurrency (`here`), and those over all recorded levels (`rec`). */
+/** The live figures, those recorded at this concurrency (`here`), and those of the recorded table. */
 export function buildFacts({ live, baselines, published = {} }: Input): Facts {
   const lane = live.lane;
   const settings = live.state.status === 'live' ? live.state.snapshot.settings : undefined;
@@ -54,7 +55,7 @@ export function buildFacts({ live, baselines, published = {} }: Input): Facts {
       ...prefixed('twin', liveFigures(ofLane(live, TWIN))),
       ...prefixed('here.rr', columnFigures(lane, 'round_robin')),
       ...prefixed('here.kv', columnFigures(lane, 'kv')),
-      ...prefixed('rec', recordedFigures(recordedTable(baselines, lane))),
+      ...recordedFigures(recordedTable(baselines, lane)),
     },
     holds: new Set([...conditions(lane, settings), ...conditionIf('twin', hasTwin(live))]),
   };

@@ -26,9 +26,10 @@ import { LANE } from '../lane';
 import { chaptersOf } from './content';
 import { publishedFigures } from './content/published';
 import { buildFacts } from './facts';
-import { FactsProvider, Markdown, Text, useVisibleParts } from './Markdown';
+import { FactsProvider, Markdown, Spoken, Text, useVisibleParts } from './Markdown';
 import type { Part } from './parse';
 import { countEntries, search } from './search';
+import { TurnProfile } from './TurnProfile';
 
 /** The presenter's guide: what to say, what the screens show, questions and the glossary, with live figures. */
 export default function Guide() {
@@ -52,15 +53,14 @@ function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
   const published = useMemo(() => publishedFigures(vendor), [vendor]);
   const { value: baselines } = useBaselines(lastKnown(live, LANE)?.settings.slo);
   const facts = useMemo(() => buildFacts({ live, baselines, published }), [live, baselines, published]);
-  const deployment = (
-    <DeploymentTable
-      live={lastKnown(live, LANE)?.lane.target.deployment}
-      recorded={recordedTable(baselines, live.lane)}
-    />
-  );
+  const recorded = recordedTable(baselines, live.lane);
+  const tables = {
+    turns: <TurnProfile live={live.lane?.ttft_by_turn} recorded={recorded} />,
+    deployment: <DeploymentTable live={lastKnown(live, LANE)?.lane.target.deployment} recorded={recorded} />,
+  };
   return (
     <FactsProvider facts={facts}>
-      <Chapters of={chapters} note={targetNotes[targetKind(live.lane, undefined)]} deployment={deployment} />
+      <Chapters of={chapters} note={targetNotes[targetKind(live.lane, undefined)]} tables={tables} />
     </FactsProvider>
   );
 }
@@ -69,11 +69,12 @@ interface ChaptersProps {
   of: Part[];
   /** What all live figures have in common, such as that the cluster is simulated. */
   note: string | undefined;
-  deployment: ReactNode;
+  /** The tables below chapters, by the chapters' ids. */
+  tables: Record<string, ReactNode>;
 }
 
 /** The table of contents and the search, and beside them the chapter of the address or what was found. */
-function Chapters({ of, note, deployment }: ChaptersProps) {
+function Chapters({ of, note, tables }: ChaptersProps) {
   const styles = useStyles();
   const chapters = useVisibleParts(of);
   const [query, setQuery] = useState('');
@@ -104,7 +105,7 @@ function Chapters({ of, note, deployment }: ChaptersProps) {
         {isSearched && found.length === 0 && <p>No matches. Try fewer or different words.</p>}
         {(isSearched ? found : [open]).map((chapter) => (
           <Chapter key={chapter.id} of={chapter} onOpen={clear}>
-            {chapter.id === 'deployment' && deployment}
+            {tables[chapter.id]}
           </Chapter>
         ))}
       </div>
@@ -202,8 +203,8 @@ function Chapter({ of: { title, layout, blocks, parts }, onOpen, children }: Cha
   const [info, ...text] = blocks;
   return (
     <Section title={title} info={<Text of={info.text} />}>
-      <div className={cx(layout === 'large' && styles.large)}>
-        <Markdown of={text} />
+      <div className={cx(layout === 'spoken' && styles.spoken)}>
+        {layout === 'spoken' ? <Spoken of={text} /> : <Markdown of={text} />}
         <Entries of={parts} areCards={layout === 'cards'} onOpen={onOpen} />
         {children}
       </div>
@@ -266,6 +267,7 @@ const useStyles = stylesOf((theme) => {
       padding: theme.spacing(1, 0),
       background: theme.colors.background.canvas,
       [wide]: { maxHeight: 'calc(100vh - var(--kvbooth-sticky-top, 0px))', background: 'none' },
+      '@media (max-height: 500px)': { position: 'static' },
       '@media print': { display: 'none' },
     },
     input: { '& input': { fontSize: 'inherit' } },
@@ -282,7 +284,7 @@ const useStyles = stylesOf((theme) => {
       '& :is(p, li) > a': { color: theme.colors.text.link, textDecoration: 'underline' },
     },
     note: { margin: 0, paddingLeft: theme.spacing(1.5), borderLeft: `4px solid ${theme.colors.info.main}` },
-    large: { fontSize: '1.15em' },
+    spoken: { fontSize: '1.15em' },
     contents: {
       overflow: 'auto',
       minHeight: 0,

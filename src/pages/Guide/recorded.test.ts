@@ -12,28 +12,70 @@ describe('the figures of a recorded table', () => {
   const values = (table: Baseline) =>
     Object.fromEntries(Object.entries(recordedFigures(table)).map(([name, { value }]) => [name, value]));
 
-  it('span all levels that have both modes', () => {
-    expect(values(h200)).toMatchObject({ levels: '40–180', 'levels-count': '15' });
-    expect(values({ ...h200, rows: h200.rows.slice(1) }).levels).toBe('50–180');
-    expect(values({ ...h200, rows: [] })).toMatchObject({ levels: '—', 'worse-levels': 'none', 'top-level': '—' });
+  it('span all levels that have both modes, or those that the documents print', () => {
+    expect(values(h200)).toMatchObject({
+      'rec.levels': '40 to 180',
+      'rec.levels-count': '15',
+      'doc.levels': '60 to 180',
+    });
+    expect(values({ ...h200, rows: h200.rows.slice(1) })['rec.levels']).toBe('50 to 180');
+    expect(values({ ...h200, rows: [] })).toMatchObject({
+      'rec.levels': '—',
+      'rec.worse-levels': 'none',
+      'doc.ttft-gain': '—',
+    });
+    expect(values(h100)).toMatchObject({ 'rec.levels': '20 to 120', 'doc.levels': '20 to 120' });
   });
 
   it('report a level as worse where the load generator does', () => {
     const improvement = { percent: -1, outcome: 'no_difference' as const };
     const advantages = [{ concurrency: 140, speculation: 'not_recorded' as const, of: { ttft_p95: improvement } }];
-    expect(values({ ...h200, advantages: undefined })['worse-levels']).toBe('140, 150, 170, 180');
-    expect(values({ ...h200, advantages })['worse-levels']).toBe('150, 170, 180');
+    expect(values({ ...h200, advantages: undefined })['rec.worse-levels']).toBe('140, 150, 170, 180');
+    expect(values({ ...h200, advantages })['rec.worse-levels']).toBe('150, 170, 180');
   });
 
   it('have the unfavorable end of a gain, and no gain without a recording', () => {
     expect(values(h200)).toMatchObject({
-      'tokens-gain': '1.8–14.0 %', // 1,616.8 against 1,587.8 at 40, 3,656.5 against 3,207.9 at 170
-      'ttft-gain': '32.4 %',
-      'kv.peak': '3,908 tokens/s',
-      'rr.peak': '3,434 tokens/s',
-      'kv.ttft': '446–3,143 ms',
+      'rec.tokens-gain': '1.8–14.0 %', // 1,616.8 against 1,587.8 at 40, 3,656.5 against 3,207.9 at 170
+      'rec.kv.peak': '3,908 tokens/s',
+      'rec.rr.peak': '3,434 tokens/s',
+      'rec.kv.ttft': '446–3,143 ms',
+      'rec.rr.later-ttft': '732 ms',
     });
-    expect(values(h100)).toMatchObject({ 'tokens-gain': '—', 'spread-level': '—', 'worse-levels': 'none' });
+    expect(values(h100)).toMatchObject({
+      'rec.tokens-gain': '—',
+      'rec.spread-level': '—',
+      'rec.worse-levels': 'none',
+      'rec.later-level': '—',
+    });
+  });
+
+  it('are those of the documents at the levels that they print', () => {
+    expect(values(h200)).toMatchObject({
+      'doc.tokens-gain': '5.4–13.8 %',
+      'doc.tokens-mean': '9.4 %',
+      'doc.kv.hit': '91.2–96.1 %',
+      'doc.kv.hit-mean': '94.3 %',
+      'doc.rr.hit': '83.9–90.9 %',
+      'doc.rr.hit-mean': '87.8 %',
+      'doc.ttft-level': '60',
+      'doc.ttft-gain': '32.0 %',
+      'doc.rr.ttft': '655 ms',
+      'doc.kv.ttft': '446 ms',
+      'doc.ttft-median-mean': '0.7 %',
+    });
+  });
+
+  it('have how queues built up', () => {
+    expect(values(h200)).toMatchObject({
+      'rec.inflight': '57',
+      'rec.threshold': '65',
+      'rec.queue-before': '30.0 ms',
+      'rec.queue-max': '1,480 ms',
+      'rec.queue-second': '1,360 ms',
+      'rec.queue-other': '40.0 ms',
+      'rec.recovery': '60 to 90 s',
+    });
   });
 });
 

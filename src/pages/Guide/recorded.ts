@@ -3,7 +3,7 @@ import { digits, milliseconds, MS, number, percent } from '../../lib/format';
 import type { Level } from '../../lib/level';
 import { engineName } from '../../lib/names';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
-import { figure, prefixed, rate, type Figures, type Routing } from './figures';
+import { figure, prefixed, rate, type Figure, type Figures, type Routing } from './figures';
 
 type Row = Baseline['rows'][number];
 type Value = (row: Row) => number | undefined;
@@ -25,24 +25,26 @@ const requests: Value = (row) => row.requests_per_second;
 const latencyMedian: Value = (row) => row.latency.p50;
 const latency95: Value = (row) => row.latency.p95;
 
-/** Returns the figures over all recorded levels. Gains include their unfavorable end. */
+/**
+ * Returns the figures of a table: over all recorded levels (`rec`), and over those that the documents of its runs print
+ * (`doc`). Gains include their unfavorable end.
+ */
 export function recordedFigures(table: Baseline | undefined): Figures {
   const why = table ? 'not recorded' : 'no recorded table yet';
+  const pairs = pairUp(table?.rows ?? []);
+  const printed = table?.provenance?.printed_levels;
+  const documented = pairs.filter(({ level }) => printed?.includes(level) ?? true);
+  return { ...prefixed('rec', allFigures(table, pairs, why)), ...prefixed('doc', documentedFigures(documented, why)) };
+}
+
+function allFigures(table: Baseline | undefined, pairs: Pair[], why: string): Figures {
   const recorded = (value: string | undefined) => figure(value, 'recorded', why);
   const derived = (value: string | undefined) => figure(value, 'derived', why);
   const { model, gpu, engine, workers, tensor_parallel } = table?.deployment ?? {};
-  const pairs = pairUp(table?.rows ?? []);
   const levels = pairs.map((pair) => pair.level);
-  const worse = pairs.filter((pair) => isWorse(pair, table?.advantages)).map((pair) => pair.level);
-  const gain = (value: Value, sign: 1 | -1) =>
-    span(pairs.map(({ kv, round_robin }) => ratio(value(kv), value(round_robin), sign)));
+  const worse = pairs.filter((pair) => isWorse(pair, table?.advantages));
+  const later = worse.at(-1);
   const inBoth = (value: Value) => span(pairs.flatMap(({ kv, round_robin }) => [value(kv), value(round_robin)]));
-  const tokensGain = gain(tokens, 1);
-  const tpotGain = gain((row) => row.tpot.p50, -1);
-  const ttftGain = gain((row) => row.ttft.p95, -1);
-  const ttftMedianGain = gain((row) => row.ttft.p50, -1);
-  const latencyGain = gain(latency95, -1);
-  const output = inBoth((row) => quotient(tokens(row), requests(row)));
   return {
     notes: recorded(table?.notes?.replaceAll('\n', ' ')),
     gpu: recorded(gpu),
@@ -50,41 +52,91 @@ export function recordedFigures(table: Baseline | undefined): Figures {
     engine: recorded(engineName(engine)),
     workers: recorded(number(workers)),
     'tensor-parallel': recorded(number(tensor_parallel)),
-    levels: recorded(levels.length > 0 ? `${levels[0]}–${levels[levels.length - 1]}` : undefined),
+    levels: recorded(toFrom(levels)),
     'levels-count': recorded(table && number(levels.length)),
-    'worse-levels': recorded(table && listed(worse)),
-    'tokens-gain': derived(percents(tokensGain)),
-    'tokens-mean': derived(mean(tokensGain)),
-    'tpot-gain': derived(percents(tpotGain)),
-    'tpot-mean': derived(mean(tpotGain)),
-    'ttft-gain': derived(ttftGain && percent(ttftGain.max)),
-    'ttft-median-gain': derived(percents(ttftMedianGain)),
-    'ttft-median-mean': derived(mean(ttftMedianGain)),
-    'latency-gain': derived(percents(latencyGain)),
-    'latency-mean': derived(mean(latencyGain)),
-    'latency-median-gain': derived(percents(gain(latencyMedian, -1))),
-    output: derived(between(output, 'tokens')),
+    'worse-levels': recorded(table && listed(worse.map(({ level }) => level))),
+    'tokens-gain': derived(percents(gain(pairs, tokens, 1))),
+    output: derived(
+      between(
+        inBoth((row) => quotient(tokens(row), requests(row))),
+        'tokens'
+      )
+    ),
     latency: recorded(between(inBoth(latencyMedian), 's')),
-    'spread-level': recorded(number(pairs.filter(hasSpread).at(-1)?.level)),
-    'top-level': recorded(number(levels.at(-1))),
-    ...prefixed('kv', modeFigures(table, pairs, 'kv', why)),
-    ...prefixed('rr', modeFigures(table, pairs, 'round_robin', why)),
+    'later-level': recorded(number(later?.level)),
+    ...queueFigures(pairs, recorded),
+    ...prefixed('kv', modeFigures(table, pairs, 'kv', later, why)),
+    ...prefixed('rr', modeFigures(table, pairs, 'round_robin', later, why)),
   };
 }
 
-/** Returns the figures of one mode, over all levels and at the highest. */
-function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, why: string): Figures {
+/** Returns how queues built up under KV-aware routing, at the level where that was recorded. */
+function queueFigures(pairs: Pair[], recorded: (value: string | undefined) => Figure): Figures {
+  const found = pairs.filter(hasSpread).at(-1);
+  const { queue_largest, queue_second, queue_before, inflight_mean, inflight_threshold, recovery_min, recovery_max } =
+    found?.kv ?? {};
+  return {
+    'spread-level': recorded(number(found?.level)),
+    inflight: recorded(number(inflight_mean)),
+    threshold: recorded(number(inflight_threshold)),
+    'queue-before': recorded(milliseconds(queue_before)),
+    'queue-max': recorded(milliseconds(queue_largest)),
+    'queue-second': recorded(milliseconds(queue_second)),
+    'queue-other': recorded(milliseconds(found?.round_robin.queue_largest)),
+    recovery: recorded(
+      recovery_max === undefined ? undefined : `${number(recovery_min)} to ${number(recovery_max)} s`
+    ),
+  };
+}
+
+/** Returns what KV-aware routing gained at some levels, and where the slowest first tokens gained most. */
+function documentedFigures(pairs: Pair[], why: string): Figures {
+  const derived = (value: string | undefined) => figure(value, 'derived', why);
+  const ttftGain = (pair: Pair) => ratio(pair.kv.ttft.p95, pair.round_robin.ttft.p95, -1) ?? -Infinity;
+  const most = [...pairs].sort((a, b) => ttftGain(b) - ttftGain(a)).at(0);
+  const gains = (name: string, value: Value, sign: 1 | -1) => {
+    const of = gain(pairs, value, sign);
+    return { [`${name}-gain`]: derived(percents(of)), [`${name}-mean`]: derived(mean(of)) };
+  };
+  const ofMode = (mode: Routing): Figures => {
+    const hit = span(pairs.map((pair) => pair[mode].kv_hit_ratio));
+    return {
+      hit: figure(percents(hit), 'recorded', why),
+      'hit-mean': derived(mean(hit)),
+      ttft: figure(milliseconds(most?.[mode].ttft.p95), 'recorded', why),
+    };
+  };
+  return {
+    levels: figure(toFrom(pairs.map(({ level }) => level)), 'recorded', why),
+    'ttft-level': figure(number(most?.level), 'recorded', why),
+    'ttft-gain': derived(most && percent(ttftGain(most))),
+    ...gains('tokens', tokens, 1),
+    ...gains('tpot', (row) => row.tpot.p50, -1),
+    ...gains('ttft-median', (row) => row.ttft.p50, -1),
+    ...gains('latency', latency95, -1),
+    'latency-median-gain': derived(percents(gain(pairs, latencyMedian, -1))),
+    ...prefixed('kv', ofMode('kv')),
+    ...prefixed('rr', ofMode('round_robin')),
+  };
+}
+
+/** Returns the figures of one mode, over all levels, and at the highest at which KV-aware routing was later. */
+function modeFigures(
+  table: Baseline | undefined,
+  pairs: Pair[],
+  mode: Routing,
+  later: Pair | undefined,
+  why: string
+): Figures {
   const recorded = (value: string | undefined) => figure(value, 'recorded', why);
   const over = (value: Value) => span(pairs.map((pair) => value(pair[mode])));
-  const hit = over((row) => row.kv_hit_ratio);
-  const top = pairs.at(-1)?.[mode];
+  const at = later?.[mode];
   const spread = pairs.filter(hasSpread).at(-1)?.[mode];
   const found = sustainedOf(table, mode);
   const note = table && found && sustainedNote(found, table);
   const judged = (value: string | undefined) => figure(value, note ? `derived, ${note}` : 'derived', why);
   return {
-    'hit-mean': figure(mean(hit), 'derived', why),
-    hit: recorded(percents(hit)),
+    hit: recorded(percents(over((row) => row.kv_hit_ratio))),
     peak: recorded(rate(over(tokens)?.max, 'tokens/s')),
     tokens: recorded(between(over(tokens), 'tokens/s')),
     rps: recorded(between(over(requests), 'requests/s', 2)),
@@ -96,9 +148,9 @@ function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, 
     sustained: judged(found && sustainedLevel(found)),
     isolated: judged(found?.level === undefined ? undefined : listed(found.isolated)),
     spread: recorded(spread && `${number(spread.inflight_spread_min)}–${number(spread.inflight_spread_max)}`),
-    'top-ttft': recorded(milliseconds(top?.ttft.p95)),
-    'top-tokens': recorded(rate(top && tokens(top), 'tokens/s')),
-    'top-latency': recorded(milliseconds(top?.latency.p95)),
+    'later-ttft': recorded(milliseconds(at?.ttft.p95)),
+    'later-tokens': recorded(rate(at && tokens(at), 'tokens/s')),
+    'later-latency': recorded(milliseconds(at?.latency.p95)),
   };
 }
 
@@ -140,6 +192,11 @@ function ratio(a: number | undefined, b: number | undefined, sign: 1 | -1): numb
   return a === undefined || b === undefined || b === 0 ? undefined : (sign * (a - b)) / b;
 }
 
+/** Returns how much KV-aware routing is above round-robin (sign 1) or below it (sign −1), over levels. */
+function gain(pairs: Pair[], value: Value, sign: 1 | -1): Span | undefined {
+  return span(pairs.map(({ kv, round_robin }) => ratio(value(kv), value(round_robin), sign)));
+}
+
 function span(values: Array<number | undefined>): Span | undefined {
   const known = values.filter((value) => value !== undefined);
   const sum = known.reduce((before, value) => before + value, 0);
@@ -148,6 +205,11 @@ function span(values: Array<number | undefined>): Span | undefined {
 
 function listed(levels: Level[]): string {
   return levels.length > 0 ? levels.join(', ') : 'none';
+}
+
+/** Returns the lowest and the highest of ascending levels. */
+function toFrom(levels: Level[]): string | undefined {
+  return levels.length > 0 ? `${levels[0]} to ${levels[levels.length - 1]}` : undefined;
 }
 
 function percents(range: Span | undefined): string | undefined {

@@ -5,6 +5,7 @@ import { Problem, type DecisionList } from '../../client';
 import { laneChange } from '../../components/Diagram/fixtures';
 import { shadow } from '../../components/OtherRouters/fixtures';
 import { violations } from '../../test/axe';
+import { builtIn } from '../../test/builtIn';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
 import { renderWith } from '../../test/render';
 import { answered, settled } from '../../test/settled';
@@ -33,6 +34,9 @@ function answer(client: FakeClient, { decisions = listed, active = [grown], deta
   client.reads.mockImplementation((path) => {
     if (path.startsWith('/decisions')) {
       return give(decisions);
+    }
+    if (path === '/baselines') {
+      return give({ baselines: [builtIn('h200x3-tp1-llama70b-fp8')] });
     }
     if (path.startsWith('/shadow')) {
       return give({ ...shadow(), source: 'none', message: 'shadow.enabled is false' });
@@ -185,6 +189,13 @@ describe('the loop', () => {
     await userEvent.click(section.getByRole('button', { name: 'Previous' }));
     expect(section.queryByText('chosen')).not.toBeInTheDocument();
   });
+});
+
+it('has the recorded hit rates of both modes', async () => {
+  await show();
+  expect(await screen.findByRole('row', { name: /recorded at 60 to 180 conversations/ })).toHaveTextContent(
+    '83.9–90.9 %91.2–96.1 %'
+  );
 });
 
 it('explains the decision without the load generator', async () => {

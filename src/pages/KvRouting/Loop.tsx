@@ -5,8 +5,10 @@ import { Badge, Button } from '@grafana/ui';
 import { Arrow, Box, Diagram, Words } from '../../components/Diagram';
 import { Section } from '../../components/Section';
 import { stylesOf } from '../../lib/styles';
-import { STEPS } from './example';
+import { EXAMPLE } from './example';
 import { LoopTable } from './LoopTable';
+
+const STEPS = EXAMPLE.steps;
 
 /** The loop from event to choice for the specification's worked example, step by step. */
 export function Loop() {

@@ -1,40 +1,26 @@
+import { listBaselines, useClient, usePolled, type LaneSnapshot } from '../../client';
 import { DataTable } from '../../components/DataTable';
 import { Section } from '../../components/Section';
+import { recordedTable } from '../../lib/recorded';
 import { stylesOf } from '../../lib/styles';
+import { recordedFigures } from '../Guide/recorded';
+import rows from './modes.json';
 
-/** Descriptions of both modes. They contain no measured number. */
-const ROWS = [
-  {
-    what: 'Decides by',
-    roundRobin: 'the next worker in order',
-    kv: 'how much of the prompt a worker has cached, and how busy it is',
-  },
-  { what: 'Knows what is cached', roundRobin: 'no', kv: 'yes, through an index of all workers’ blocks' },
-  {
-    what: 'Reuses a prefix',
-    roundRobin: 'by chance, or once every worker has it',
-    kv: 'deliberately, wherever it saves work',
-  },
-  {
-    what: 'First token, when prompts share a prefix',
-    roundRobin: 'later as load grows: each worker recomputes what others already have',
-    kv: 'sooner, since less is computed; a full batch on one worker can cancel the gain',
-  },
-  {
-    what: 'Spreads load',
-    roundRobin: 'evenly, request by request',
-    kv: 'by estimated work; near saturation, bursts may pile up on one worker',
-  },
-  {
-    what: 'Fits',
-    roundRobin: 'short requests without a common prefix',
-    kv: 'conversations, shared documents, long system prompts',
-  },
-];
+/** The interval between requests for the recorded table, in milliseconds. */
+const EVERY = 30_000;
 
-/** Both modes, side by side. */
-export function Modes() {
+/** Both modes, side by side: descriptions without a number, and the recorded hit rates. */
+export function Modes({ lane }: { lane: LaneSnapshot | undefined }) {
   const styles = useStyles();
+  const client = useClient();
+  const { value: baselines } = usePolled(lane && (() => listBaselines(client)), EVERY, 'baselines');
+  const table = recordedTable(baselines, lane);
+  const recorded = recordedFigures(table);
+  const hit = {
+    what: `Prompt tokens from a cache, recorded at ${recorded['doc.levels'].value} conversations`,
+    roundRobin: recorded['doc.rr.hit'].value,
+    kv: recorded['doc.kv.hit'].value,
+  };
   return (
     <Section
       title="Both modes side by side"
@@ -46,7 +32,7 @@ export function Modes() {
       <DataTable
         label="Both modes as a table"
         className={styles.table}
-        rows={ROWS}
+        rows={table ? [...rows, hit] : rows}
         keyOf={({ what }) => what}
         columns={[
           { name: '', cell: ({ what }) => what },

@@ -80,7 +80,7 @@ export default function KvRouting() {
         time={known ? Date.parse(known.time) : 0}
       />
       <Loop />
-      <Modes />
+      <Modes lane={known?.lane} />
     </div>
   );
 }

@@ -45,6 +45,7 @@ type Options struct {
 	Target                    string // address of the frontend, with or without /v1
 	// FrontendAlone leaves the workers running, with warm caches.
 	FrontendAlone bool
+	RenewAfter    bool          // restart all pods after a sweep, also where the mode stays
 	Timeout       time.Duration // timeout of a switch, and of its roll-back
 	Modes         []api.ModeState
 	Variants      map[api.Speculation]Variant // variants of the workers; may be empty
@@ -86,7 +87,11 @@ func (d *Driver) Name() string { return "kubernetes" }
 
 // Abilities returns what the object shows: the mode, the author of a change, and features.
 func (d *Driver) Abilities() workload.Abilities {
-	return workload.Abilities{Current: d.Current, Author: d.Author, Features: d.Features}
+	a := workload.Abilities{Current: d.Current, Author: d.Author, Features: d.Features}
+	if d.opts.RenewAfter {
+		a.Renew = d.renew
+	}
+	return a
 }
 
 // Offers lists the configured modes, each with every variant of the workers.
@@ -173,10 +178,23 @@ func (d *Driver) Unfinished(ctx context.Context) (from, to api.ModeState, ok boo
 func (d *Driver) Switch(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
+	return d.change(ctx, from, to, d.opts.FrontendAlone, report)
+}
+
+// renew is Switch with all pods restarted, also where switches restart the frontend alone.
+func (d *Driver) renew(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
+	return d.change(ctx, from, to, false, report)
+}
+
+func (d *Driver) change(
+	ctx context.Context, from, to api.ModeState, frontendAlone bool, report func(phase, message string),
+) (cold bool, err error) {
 	if !slices.Contains(d.Offers(), to) {
 		return false, api.Refuse("mode", to.Name(), "one of "+names(d.Offers()))
 	}
-	w, err := d.begin(ctx, from, to, report)
+	w, err := d.begin(ctx, from, to, frontendAlone, report)
 	if err != nil {
 		return false, err
 	}
@@ -184,7 +202,7 @@ func (d *Driver) Switch(
 	switch {
 	case err == nil:
 		d.clearNote(w)
-		return !d.opts.FrontendAlone || from.Speculation != to.Speculation, nil
+		return !frontendAlone || from.Speculation != to.Speculation, nil
 	case d.ctx.Err() != nil: // the next process resumes the switch
 		return false, err
 	case errors.As(err, new(*superseded)), w.note.Back:
@@ -195,7 +213,7 @@ func (d *Driver) Switch(
 		d.clearNote(w)
 		return false, fmt.Errorf("%w; the previous mode is unknown to KV Booth, so this one was left in place", err)
 	}
-	if rollBackErr := d.rollBack(w.note, err, report); rollBackErr != nil {
+	if rollBackErr := d.rollBack(w, err, report); rollBackErr != nil {
 		d.opts.Log.Warn("the graph could not be switched back", "to", w.note.From.Name(), "error", rollBackErr)
 		return false, workload.NotSwitchedBack(err, w.note.From.Name(), rollBackErr)
 	}
@@ -203,9 +221,9 @@ func (d *Driver) Switch(
 }
 
 // begin patches the object, or resumes the switch of an earlier process.
-func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (wanted,
-	error,
-) {
+func (d *Driver) begin(
+	ctx context.Context, from, to api.ModeState, frontendAlone bool, report func(phase, message string),
+) (wanted, error) {
 	g, err := d.graph(ctx)
 	if err != nil {
 		return wanted{}, err
@@ -219,7 +237,7 @@ func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(
 	if from.Mode == api.ModeUnknown { // unknown to the caller; a roll-back restores the object's mode
 		from = d.modeOf(g)
 	}
-	w := wanted{mode: to, variant: d.variant(to.Speculation), note: d.note(from, to)}
+	w := wanted{mode: to, variant: d.variant(to.Speculation), frontendAlone: frontendAlone, note: d.note(from, to)}
 	return w, d.apply(ctx, &w)
 }
 
@@ -255,7 +273,7 @@ func (d *Driver) apply(ctx context.Context, w *wanted) error {
 			w.old = uids(all)
 			w.note.Newest = newest(all)
 		}
-		err = d.patch(ctx, g, g.patch(*w, d.opts.FrontendAlone))
+		err = d.patch(ctx, g, g.patch(*w))
 		if err == nil || try == attempts-1 || !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
 			return err
 		}
@@ -277,7 +295,7 @@ func (d *Driver) checkRouter(g *graph) error {
 func (d *Driver) restartID(g *graph, w wanted) string {
 	changes := g.mode() != w.mode.Mode
 	switch {
-	case d.opts.FrontendAlone, changes && !g.modeIsOwn():
+	case w.frontendAlone, changes && !g.modeIsOwn():
 		return ""
 	case w.nonce != "":
 		return ""
@@ -286,11 +304,12 @@ func (d *Driver) restartID(g *graph, w wanted) string {
 }
 
 // rollBack undoes a switch: it requests the previous mode and waits for it.
-func (d *Driver) rollBack(n note, cause error, report func(phase, message string)) error {
+func (d *Driver) rollBack(undone wanted, cause error, report func(phase, message string)) error {
 	progress := func(message string) { report("rolling_back", message) }
+	n := undone.note
 	progress(fmt.Sprintf("switching back to %s: %s", n.From.Name(), cause))
 	w := wanted{mode: n.From, variant: d.variant(n.From.Speculation), note: d.note(n.To, n.From)}
-	w.note.Back = true
+	w.frontendAlone, w.note.Back = undone.frontendAlone, true
 	if err := d.apply(d.ctx, &w); err != nil {
 		return err
 	}

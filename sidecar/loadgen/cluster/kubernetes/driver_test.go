@@ -118,6 +118,22 @@ func TestSwitchFollowsTheOperator(t *testing.T) {
 	}
 }
 
+// After a sweep all pods restart where the configuration asks for it, even if the mode stays and switches restart the
+// frontend alone.
+func TestRenew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplay(t, booth("frontend", spellings[api.ModeKV]), "w3")
+		assert.Nil(t, r.driver(t.Context(), func(*Options) {}).Abilities().Renew)
+		d := r.driver(t.Context(), func(o *Options) { o.FrontendAlone, o.RenewAfter = true, true })
+		var reports reportRecorder
+		cold, err := d.Abilities().Renew(t.Context(), kv, kv, reports.report)
+		require.NoError(t, err, reports)
+		assert.True(t, cold)
+		assert.True(t, r.settled())
+		reports.has(t, "2 of 3 workers ready")
+	})
+}
+
 // TestSpelling requires the spelling of the object.
 func TestSpelling(t *testing.T) {
 	r := newReplay(t, booth("graph", "round_robin"))

@@ -336,7 +336,7 @@ func TestPatchV1alpha1(t *testing.T) {
 		Image: "runtime:0.9.1", Args: []string{"--draft"},
 		Env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}},
 	}
-	require.NoError(t, d.patch(t.Context(), g, g.patch(wanted{mode: rr, variant: draft, restart: "again"}, false)))
+	require.NoError(t, d.patch(t.Context(), g, g.patch(wanted{mode: rr, variant: draft, restart: "again"})))
 	services, _, _ := unstructured.NestedMap(r.object.Object, "spec", "services")
 	variable := func(name, value string) any { return map[string]any{"name": name, "value": value} }
 	worker := services["TRTLLMWorker"].(map[string]any)

@@ -62,7 +62,9 @@ type wanted struct {
 	variant *Variant // nil where the driver has none
 	restart string   // id of the restart to request; "" where none is needed
 	nonce   string   // requests another generation without other changes
-	note    note
+	// frontendAlone leaves the workers running where no variant changes
+	frontendAlone bool
+	note          note
 	// old holds the pods that a restart replaces. It is nil where an earlier process requested
 	// the restart; then note.Newest separates old pods from new ones.
 	old map[types.UID]bool
@@ -71,11 +73,11 @@ type wanted struct {
 // patch returns the operations that bring the graph to the wanted state. The generation and
 // each place are tested before the change, so that the patch fails after a change by another
 // client.
-func (g *graph) patch(w wanted, frontendAlone bool) []operation {
+func (g *graph) patch(w wanted) []operation {
 	ops := []operation{{Op: "test", Path: "/metadata/generation", Value: g.Generation}}
 	ops = append(ops, g.annotate(w.note)...)
 	if g.mode() != w.mode.Mode {
-		ops = append(ops, g.setMode(g.spell(w.mode.Mode), frontendAlone)...)
+		ops = append(ops, g.setMode(g.spell(w.mode.Mode), w.frontendAlone)...)
 	}
 	if w.variant != nil {
 		for i, c := range g.Spec.Components {

@@ -330,6 +330,7 @@ type Kubernetes struct {
 	Kubeconfig   string        `form:"path" placeholder:"FILE" help:"Kubeconfig file. Default: the pod's service account, or the kubeconfig that kubectl uses."`
 	Context      string        `placeholder:"NAME" help:"Context in the kubeconfig. Default: the current context."`
 	Restart      string        `default:"workers" oneof:"workers frontend" help:"What a switch restarts: workers (and the frontend), which empties all caches; or only the frontend, which keeps the caches, so a nonce in the prompts makes the prefixes cold."`
+	RestartAfter bool          `negatable:"" help:"Restart all pods after a trial, a sweep or a capacity search, even where the mode stays, so that router and caches start anew."`
 	Timeout      time.Duration `default:"15m" min:"10s" max:"6h" help:"Timeout for a switch. It is then rolled back; the rollback has the same timeout."`
 	VariantsFile string        `form:"path" placeholder:"FILE" help:"YAML file with image, args and env of the workers' main container for each speculation. Without it, speculation is not switched."`
 
