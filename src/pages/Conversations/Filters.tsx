@@ -94,15 +94,17 @@ export function filterOf(params: URLSearchParams): Filter {
     lane: params.get('lane') || LANE,
     status: asStatus(params.get('status')),
     topic: params.get('topic') || undefined,
+    order: params.get('order') || undefined,
   };
 }
 
 /** Returns the query of a filter, with its question mark; empty without a filter. */
-export function queryOf({ lane, status, topic }: Filter): string {
+export function queryOf({ lane, status, topic, order }: Filter): string {
   const params = new URLSearchParams({
     ...(lane !== LANE && { lane }),
     ...(status && { status }),
     ...(topic && { topic }),
+    ...(order && { order }),
   }).toString();
   return params && `?${params}`;
 }
