@@ -162,6 +162,10 @@ export const sectionGrid = (theme: GrafanaTheme2): CSSObject => ({
   [WALL]: { gridTemplateColumns: 'repeat(3, minmax(0, 1fr))' },
 });
 
+/** Phones. */
+export const NARROW = '@media (max-width: 600px)';
+/** Pictures in a picture, and phones that lie on their side. */
+export const LOW = '@media (max-height: 500px)';
 /** Screens with room for two columns of sections. */
 export const WIDE = '@media (min-width: 2200px)';
 /** Screens with room for three. */

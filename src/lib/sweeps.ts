@@ -87,12 +87,13 @@ function leftText({ seconds_left: left, seconds_least: least, seconds_most: most
     .join('; ');
 }
 
-/** Describes the state of the span in progress. */
-export function spanText(now: SweepNow): string {
+/** Describes the state of the span in progress, which may be one of several. */
+export function spanText(now: SweepNow, all?: number): string {
   const { number: k, attempt, lane, mode, concurrency } = now;
   const again = attempt > 1 ? `, attempt ${attempt}` : '';
   const on = lane ? `, lane ${lane}` : '';
-  return `Span ${number(k + 1)}${again}${on}: ${modeText(mode)} at ${levelText(concurrency)}, ${phaseText(now)}`;
+  const place = all === undefined || k >= all ? number(k + 1) : `${number(k + 1)} of ${number(all)}`;
+  return `Span ${place}${again}${on}: ${modeText(mode)} at ${levelText(concurrency)}, ${phaseText(now)}`;
 }
 
 function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, concurrency, mode }: SweepNow): string {

@@ -68,7 +68,7 @@ test('the architecture', async ({ page }) => {
 
 test('the stage', async ({ page }) => {
   await page.setViewportSize({ width: 1440, height: 810 });
-  await open(page, '/stage', page.getByRole('slider', { name: /^TTFT p95 of the last ten minutes/ }));
+  await open(page, '/stage?view=one', page.getByRole('slider', { name: /^TTFT p95 of the last ten minutes/ }));
   await take(page, 'stage');
 });
 
@@ -94,7 +94,7 @@ function answering() {
 
 for (const [name, address, height] of [
   ['side-by-side', '/side-by-side', 1000],
-  ['stage-both', '/stage?view=both', 810],
+  ['stage-both', '/stage', 810],
 ]) {
   test(`both routers with a showcase, ${name}`, async ({ page }) => {
     await page.setViewportSize({ width: 1440, height });

@@ -254,6 +254,12 @@ func (l *Lane) State() api.State {
 	return s
 }
 
+// SettlesIn returns an estimate of the time until the step in progress is compared; 0 once it is.
+func (l *Lane) SettlesIn() time.Duration {
+	_, in := l.stateAt(time.Now())
+	return in
+}
+
 // stateAt returns the state, and an estimate of the time until the step is compared.
 func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 	step, actual, _ := l.steps.view(now)

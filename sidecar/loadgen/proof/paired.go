@@ -38,37 +38,48 @@ type PairedTurn struct {
 const (
 	// maxCells limits the memory. Beyond it, each two cells are merged.
 	maxCells     = 1024
-	leastInBatch = 40 // minimum turns for a p95; with fewer, p95 is almost the largest value
+	leastInBatch = 40 // minimum turns of a batch; the p95 of fewer is almost the largest value
 	// mostPairs and pairsReach limit the number and the age of the kept turns.
 	mostPairs  = 300_000
 	pairsReach = time.Hour
 
+	leastBatches  = 2 // batches that an interval of the mean TTFT needs
+	effectDegrees = 3 // weight of the assumed variance of the mean TTFT, in degrees of freedom, as in a step in progress
+
 	interest = .05 // smallest difference of interest: relative to A's mean, or in points of a share
 )
 
-// pairedAlpha is the error probability of one interval over all times together. It gives alpha for all [PairedMetrics].
-var pairedAlpha = alpha / float64(len(PairedMetrics))
+// pairedAlpha returns the error probability of a metric's interval over all times together. The mean TTFT, which
+// decides, has half of alpha; the others share the rest.
+func pairedAlpha(m Metric) float64 {
+	if m == TTFTMean {
+		return alpha / 2
+	}
+	return alpha / 2 / float64(len(PairedMetrics)-1)
+}
 
 // Pairs holds the turns of two lanes at one unchanged setting, from the last hour at most, and computes the differences
 // between the lanes.
 //
-// Turns that share workers depend on each other, so the unit is a batch of successive conversations. Both lanes begin
-// conversations in the same order. Their numbers therefore serve as a common time, even where the lanes drift apart by
-// the clock. A batch is at least a round: as many conversations as are in progress at once. By the end of a round, the
-// turns before it have little effect on the system. Pairs counts from the first conversation whose first turn counts on
-// both lanes. Conversations from before that, while the lanes settled, are left out.
+// Turns that share workers depend on each other, so the unit is a batch of turns that run at about the same time. Both
+// lanes begin conversations in the same order, and a conversation's next turn begins after about as many others as
+// there are conversations in progress. A turn's place in that order therefore serves as a common time, even where the
+// lanes drift apart by the clock. A batch has a turn of each conversation in progress, and leastInBatch turns at least.
+// Neighboring batches depend on each other, which widens the intervals; see [decide.Batched].
 type Pairs struct {
-	size   int64 // conversations in a cell
-	round  int64 // conversations in progress at once
-	from   int64 // the first conversation that counts; negative before there is one
-	newest int64 // the latest conversation
+	size   int64   // places in a cell
+	round  int64   // conversations in progress at once
+	turns  float64 // mean turns of a conversation
+	from   int64   // the first place that counts
+	newest int64   // the latest place
 	cells  map[int64]*pairCell
 	n      int // kept turns
 }
 
-// pairCell holds the turns of conversations with successive numbers.
+// pairCell holds the turns of successive places.
 type pairCell struct {
 	n     int
+	began time.Time // end of the first turn
 	ended time.Time // end of the last turn
 	sums  [len(ratioMetrics)]ratios
 	ttft  [2][]float32 // TTFT of A and of B in seconds
@@ -80,34 +91,41 @@ type ratios struct {
 	part, whole [2]float64
 }
 
-// NewPairs returns an empty set of pairs for lanes at a concurrency.
-func NewPairs(concurrency int) *Pairs {
+// NewPairs returns an empty set of pairs for lanes at a concurrency, with a mean number of turns of a conversation;
+// below 1 it is not known.
+func NewPairs(concurrency int, turns float64) *Pairs {
 	round := max(1, int64(concurrency))
-	return &Pairs{size: round, round: round, from: -1, cells: map[int64]*pairCell{}}
+	return &Pairs{
+		size: max(round, leastInBatch), round: round, turns: max(1, turns), from: math.MinInt64,
+		cells: map[int64]*pairCell{},
+	}
 }
 
 // N returns the number of kept turns.
 func (p *Pairs) N() int { return p.n }
 
+// place returns the place of a turn in the order in which turns begin.
+func (p *Pairs) place(t *PairedTurn) int64 {
+	return int64(float64(t.Conversation)*p.turns) + int64(t.Number-1)*p.round
+}
+
 // Add adds a turn. It returns false if the turn does not count.
 func (p *Pairs) Add(t PairedTurn) bool {
-	if t.Number == 1 && (p.from < 0 || t.Conversation < p.from) {
-		p.from = t.Conversation
-	}
-	if p.from < 0 || t.Conversation < p.from {
+	place := p.place(&t)
+	if place < p.from {
 		return false
 	}
-	if p.cells[t.Conversation/p.size] == nil && len(p.cells) >= maxCells {
+	if p.cells[place/p.size] == nil && len(p.cells) >= maxCells {
 		p.coarsen()
 	}
-	c := p.cells[t.Conversation/p.size]
+	c := p.cells[place/p.size]
 	if c == nil {
 		p.forget(t.Ended.Add(-pairsReach))
-		c = &pairCell{}
-		p.cells[t.Conversation/p.size] = c
+		c = &pairCell{began: t.Ended}
+		p.cells[place/p.size] = c
 	}
 	p.n++
-	p.newest = max(p.newest, t.Conversation)
+	p.newest = max(p.newest, place)
 	c.add(t)
 	return true
 }
@@ -141,6 +159,9 @@ func (r *ratios) add(n int, part, whole [2]float64) {
 
 func (c *pairCell) merge(o *pairCell) {
 	c.n += o.n
+	if c.began.IsZero() || o.began.Before(c.began) {
+		c.began = o.began
+	}
 	if o.ended.After(c.ended) {
 		c.ended = o.ended
 	}
@@ -152,7 +173,7 @@ func (c *pairCell) merge(o *pairCell) {
 	}
 }
 
-// coarsen doubles the number of conversations in a cell, and merges the cells.
+// coarsen doubles the number of places in a cell, and merges the cells.
 func (p *Pairs) coarsen() {
 	p.size *= 2
 	next := make(map[int64]*pairCell, len(p.cells))
@@ -179,11 +200,16 @@ func (p *Pairs) forget(before time.Time) {
 	}
 }
 
-// batches returns the complete cells in order. A cell is complete when a whole round after it has begun.
+// batches returns the complete cells in order. A cell is complete when a turn that begins a turn after it has ended.
+// Cells with few turns, such as those at the edge, are merged with the next one.
 func (p *Pairs) batches() (all []*pairCell) {
+	merged := new(pairCell)
 	for _, at := range slices.Sorted(maps.Keys(p.cells)) {
-		if (at+1)*p.size+p.round <= p.newest+1 {
-			all = append(all, p.cells[at])
+		if (at+1)*p.size+p.round > p.newest+1 {
+			break
+		}
+		if merged.merge(p.cells[at]); merged.n >= leastInBatch {
+			all, merged = append(all, merged), new(pairCell)
 		}
 	}
 	return all
@@ -202,9 +228,11 @@ type Paired struct {
 
 // arranged holds the difference between the lanes in one arrangement of modes.
 type arranged struct {
-	difference float64   // B − A of all turns
-	batches    []float64 // B − A of each batch, less difference
-	wander     float64   // standard deviation of slow changes of the difference that are not of interest
+	difference float64         // B − A of all turns
+	batches    []float64       // B − A of each batch, less difference
+	wander     float64         // standard deviation of slow changes of the difference that are not of interest
+	assumed    decide.Variance // of a batch; zero: nothing is assumed
+	decides    bool            // the metric is the mean TTFT
 }
 
 // Differences returns the difference of each metric, in the order of [PairedMetrics].
@@ -242,23 +270,41 @@ func (c *pairCell) ratio(m Metric, batches []*pairCell) Paired {
 		}
 	}
 	d.vary(distances)
+	if m == TTFTMean {
+		d.arranged[0].assumed, d.arranged[0].decides = c.assumed(batches), true
+	}
 	return d
 }
 
-// percentile returns the difference of the 95th percentile of TTFT. It merges successive batches until each has
-// leastInBatch turns.
+// assumed returns the variance of a batch's difference of the mean TTFT that is assumed until there are as many batches
+// as effectDegrees: that of independent turns times [stats.DesignEffect].
+func (c *pairCell) assumed(batches []*pairCell) decide.Variance {
+	missing := effectDegrees - float64(len(batches)-1)
+	if len(batches) == 0 || missing <= 0 {
+		return decide.Variance{}
+	}
+	differences := make([]float64, len(c.ttft[0]))
+	for i := range differences {
+		differences[i] = float64(c.ttft[1][i] - c.ttft[0][i])
+	}
+	n := 0.
+	for _, b := range batches {
+		n += float64(len(b.ttft[0])) / float64(len(batches))
+	}
+	return decide.Variance{Value: stats.DesignEffect(nil) * stat.Variance(differences, nil) / n, DF: missing}
+}
+
+// percentile returns the difference of the 95th percentile of TTFT.
 func (c *pairCell) percentile(m Metric, batches []*pairCell) Paired {
 	d := Paired{Metric: m, N: len(c.ttft[0]), A: percentile95(c.ttft[0]), B: percentile95(c.ttft[1])}
 	var distances [2][]float64
-	merged := new(pairCell)
 	for _, b := range batches {
-		if merged.merge(b); len(merged.ttft[0]) < leastInBatch {
+		if len(b.ttft[0]) < leastInBatch {
 			continue
 		}
 		for lane, value := range [...]float64{d.A, d.B} {
-			distances[lane] = append(distances[lane], percentile95(merged.ttft[lane])-value)
+			distances[lane] = append(distances[lane], percentile95(b.ttft[lane])-value)
 		}
-		merged = new(pairCell)
 	}
 	d.vary(distances)
 	return d
@@ -281,7 +327,7 @@ func (d *Paired) vary(distances [2][]float64) {
 	for i := range both {
 		both[i] = distances[1][i] - distances[0][i]
 	}
-	d.arranged = []arranged{{d.B - d.A, both, 0}}
+	d.arranged = []arranged{{difference: d.B - d.A, batches: both}}
 	if !d.Metric.Share() { // the hit rate has no such allowance, as in live comparisons
 		d.arranged[0].wander = stats.Wander * math.Hypot(d.A, d.B)
 	}
@@ -314,14 +360,29 @@ func (d *Paired) interval(alpha float64, wander bool) (in [2]float64, ok bool) {
 		if !wander {
 			a.wander = 0
 		}
-		_, one := decide.Sequence(a.batches, alpha/n, a.wander, decide.Variance{})
-		low, high := a.difference+one[0], a.difference+one[1]
+		mean := decide.Batched(a.batches, a.assumed).Discounted(a.batches)
+		low, high := a.interval(mean, alpha/n)
 		if i == 1 { // the modes are swapped
 			low, high = -high, -low
 		}
 		in[0], in[1] = in[0]+low/n, in[1]+high/n
 	}
 	return in, finite(in[0]) && finite(in[1]) && finite(d.B-d.A)
+}
+
+// interval returns the interval of an arrangement's difference for a mean of its batches. For the mean TTFT, the wander
+// is part of the likelihood, as an error of the value that the mean is compared with; that needs an assumed variance
+// while there are few batches. Otherwise it is an allowance.
+func (a *arranged) interval(mean decide.Mean, alpha float64) (low, high float64) {
+	none, allowed := decide.Mean{N: math.Inf(1)}, a.wander
+	if a.decides && mean.Batch.Value > 0 {
+		none, allowed = decide.Mean{N: 1, Batch: decide.Variance{Value: a.wander * a.wander, DF: math.Inf(1)}}, 0
+	}
+	half := math.Inf(1)
+	if len(a.batches) > 0 {
+		half = decide.Contrast(mean, none, alpha, allowed)
+	}
+	return a.difference + mean.Value - half, a.difference + mean.Value + half
 }
 
 // API returns the difference and its interval in the form of the API. Without turns it has no values.
@@ -331,7 +392,7 @@ func (d *Paired) API() api.PairedMetric {
 		return m
 	}
 	m.A, m.B, m.Difference = new(d.A), new(d.B), new(d.B-d.A)
-	if in, ok := d.interval(pairedAlpha, true); ok {
+	if in, ok := d.interval(pairedAlpha(d.Metric), true); ok {
 		m.Interval = &in
 		if d.unpaired > 0 {
 			m.VarianceRatio = new(d.variance / d.unpaired)
@@ -362,14 +423,14 @@ func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 		if d.Metric == TTFT95 || d.N == 0 {
 			continue
 		}
-		in, known := d.interval(pairedAlpha, false)
+		in, known := d.interval(pairedAlpha(d.Metric), false)
 		margin := interest
 		if !d.Metric.Share() {
 			margin *= d.A
 		}
 		small := known && -margin <= in[0] && in[1] <= margin
 		alike = alike && small
-		in, known = d.interval(pairedAlpha, true)
+		in, known = d.interval(pairedAlpha(d.Metric), true)
 		if known && !small && (in[0] > 0 || in[1] < 0) {
 			differ = true
 			if distance := math.Abs(d.B-d.A) / (in[1] - in[0]); distance > most || largest.N == 0 {
@@ -386,11 +447,48 @@ func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 	return api.EvidenceNone, largest
 }
 
+// Due estimates the time until the interval of the mean TTFT excludes 0, if the difference stays as it is in all; until
+// there is an interval, the time until the first one. It returns false where the interval excludes 0 already, or will
+// not within an hour, or where the time is not known: before the first pair, and with two arrangements.
+func (p *Pairs) Due(all []Paired) (left time.Duration, ok bool) {
+	i := slices.IndexFunc(all, func(d Paired) bool { return d.Metric == TTFTMean })
+	if i < 0 || p.n == 0 || len(all[i].arranged) != 1 {
+		return 0, false
+	}
+	batch, a := p.batchTime(), &all[i].arranged[0]
+	mean, is := decide.Batched(a.batches, a.assumed).Discounted(a.batches), len(a.batches)
+	if batch == 0 || is < leastBatches {
+		return time.Duration(leastBatches+1-is) * batch, batch > 0
+	}
+	for more := 0; time.Duration(more)*batch <= time.Hour; more++ {
+		if low, high := a.interval(mean, pairedAlpha(TTFTMean)); low > 0 || high < 0 {
+			return time.Duration(more) * batch, more > 0
+		}
+		mean.N++
+		mean.Batch.DF++
+	}
+	return 0, false
+}
+
+// batchTime returns the time between two batches; 0: not known.
+func (p *Pairs) batchTime() time.Duration {
+	var began, ended time.Time
+	for _, c := range p.cells {
+		if began.IsZero() || c.began.Before(began) {
+			began = c.began
+		}
+		if c.ended.After(ended) {
+			ended = c.ended
+		}
+	}
+	return time.Duration(float64(ended.Sub(began)) * float64(p.size) / float64(p.n))
+}
+
 // Known reports whether the interval of the mean TTFT is known.
 func Known(all []Paired) bool {
 	for i := range all {
 		if all[i].Metric == TTFTMean {
-			_, ok := all[i].interval(pairedAlpha, true)
+			_, ok := all[i].interval(pairedAlpha(TTFTMean), true)
 			return ok
 		}
 	}

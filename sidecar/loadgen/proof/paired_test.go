@@ -57,7 +57,7 @@ func latency(t *testing.T, all []Paired) api.PairedMetric {
 // What the lanes have in common does not blur the difference: the ratio of variances is that
 // of the model, and the interval holds the truth.
 func TestPairingTakesOutWhatIsCommon(t *testing.T) {
-	p := NewPairs(20)
+	p := NewPairs(20, 3)
 	(&model{r: rand.New(rand.NewPCG(1, 2)), common: 2, own: .5, faster: .3}).fill(p, 0, 2000)
 	d := latency(t, p.Differences())
 	assert.Equal(t, 6000, d.N)
@@ -66,7 +66,7 @@ func TestPairingTakesOutWhatIsCommon(t *testing.T) {
 	assert.Greater(t, d.Interval[1], .3)
 	assert.InDelta(t, .25/4.25, *d.VarianceRatio, .06)
 
-	p = NewPairs(20)
+	p = NewPairs(20, 3)
 	(&model{r: rand.New(rand.NewPCG(1, 2)), own: 2}).fill(p, 0, 2000)
 	assert.InDelta(t, 1, *latency(t, p.Differences()).VarianceRatio, .7, "nothing in common")
 
@@ -78,28 +78,35 @@ func TestPairingTakesOutWhatIsCommon(t *testing.T) {
 	}
 }
 
-// Few rounds have means and no interval; nothing has neither.
+// Few batches have means and no interval, unless there is one of the mean TTFT by an assumed variance; nothing has
+// neither.
 func TestFewPairs(t *testing.T) {
-	p := NewPairs(20)
+	p := NewPairs(20, 3)
 	for _, d := range p.Differences() {
 		m := d.API()
 		assert.Zero(t, m.N)
 		assert.Nil(t, m.A)
 		assert.Nil(t, m.Interval)
 	}
-	assert.False(t, p.Add(PairedTurn{Conversation: 3, Number: 2}), "it began before both had settled")
-	assert.Zero(t, p.N())
-	(&model{r: rand.New(rand.NewPCG(1, 2)), own: 1}).fill(p, 5, 40)
+	m := &model{r: rand.New(rand.NewPCG(1, 2)), own: 1, faster: 1}
+	m.fill(p, 5, 60)
 	d := latency(t, p.Differences())
 	assert.NotNil(t, d.Difference)
 	assert.Nil(t, d.Interval)
-	assert.Equal(t, 120, d.N)
+	assert.Equal(t, 180, d.N)
+	mean := p.Differences()[0].API()
+	require.NotNil(t, mean.Interval)
+	due, ok := p.Due(p.Differences())
+	assert.True(t, ok, "certain if the difference stays")
+	assert.Positive(t, due)
+	m.fill(p, 65, 1000)
+	assert.NotNil(t, latency(t, p.Differences()).Interval)
 }
 
 // Two halves: what lane B is slower by in both modes cancels out.
 func TestHalfAndHalf(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	apart, swapped := NewPairs(20), NewPairs(20)
+	apart, swapped := NewPairs(20, 3), NewPairs(20, 3)
 	(&model{r: r, common: 2, own: .2, faster: .3, shifts: 1}).fill(apart, 0, 800)
 	(&model{r: r, common: 2, own: .2, faster: -.3, shifts: 1}).fill(swapped, 5000, 400)
 	assert.InDelta(t, 1.3, *latency(t, apart.Differences()).Difference, .05, "mode and cluster")
@@ -112,13 +119,13 @@ func TestHalfAndHalf(t *testing.T) {
 	back := latency(t, HalfAndHalf(swapped.Differences(), apart.Differences()))
 	assert.InDelta(t, -*d.Difference, *back.Difference, 1e-9, "as A has it now")
 
-	none := NewPairs(20).Differences()
+	none := NewPairs(20, 3).Differences()
 	assert.Nil(t, latency(t, HalfAndHalf(apart.Differences(), none)).Interval)
 }
 
 // Memory is bounded in turns, in time and in cells, whatever the conversations are like.
 func TestPairsAreBounded(t *testing.T) {
-	p := NewPairs(1)
+	p := NewPairs(1, 1)
 	turn := PairedTurn{Number: 1, Sides: [2]workload.Outcome{{TTFT: 1, TPOT: math.NaN(), Latency: 1}, {
 		TTFT: 2, TPOT: 1, Latency: 3,
 	}}}
@@ -154,7 +161,7 @@ func TestLikeness(t *testing.T) {
 		"too variable":         {model{own: 200, sameHits: true}, api.EvidenceNone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, l := NewPairs(20), new(Likeness)
+			p, l := NewPairs(20, 3), new(Likeness)
 			test.model.r = rand.New(rand.NewPCG(1, 2))
 			evidence, largest := api.EvidenceNone, Paired{}
 			for k := int64(0); k < 1000 && evidence == api.EvidenceNone; k++ {

@@ -67,7 +67,7 @@ func TestTwinIntervalsExcludeZeroOnlyForDifferences(t *testing.T) {
 		wandering{.01, -.15}, wandering{0, -.30}, wandering{.01, -.30},
 	), func(t *testing.T, of wandering, r *montecarlo.Results) {
 		for i := range trials() {
-			p, next, first := proof.NewPairs(60), began.Add(time.Minute), map[string]float64{}
+			p, next, first := proof.NewPairs(60, 4), began.Add(time.Minute), map[string]float64{}
 			for _, turn := range pairedTurns(of.world(), i) {
 				for ; !next.After(turn.Ended) && !next.After(began.Add(time.Hour)); next = next.Add(time.Minute) {
 					for _, d := range p.Differences() {

@@ -77,7 +77,7 @@ func pair(lanes [2][]onLane, concurrency int, settled time.Duration, look func(a
 	}
 	ended := func(t both) time.Duration { return max(t.a.ended, t.b.ended) }
 	slices.SortFunc(all, func(x, y both) int { return cmp.Compare(ended(x), ended(y)) })
-	p, next := proof.NewPairs(concurrency), time.Minute
+	p, next := proof.NewPairs(concurrency, 4), time.Minute
 	for _, t := range all {
 		for ; next <= ended(t); next += time.Minute {
 			look(next, p)

@@ -42,7 +42,8 @@ function within(plot: Plot, view: View, theme: GrafanaTheme2, font: number, draw
   const pen = { plot, ctx, view, theme, px, font: font * px };
   ctx.save();
   ctx.beginPath();
-  ctx.rect(bbox.left - pen.px, 0, bbox.width + 2 * pen.px, bbox.top + bbox.height);
+  const beside = draw === drawObjective ? ctx.canvas.width : 2 * pen.px;
+  ctx.rect(bbox.left - pen.px, 0, bbox.width + beside, bbox.top + bbox.height);
   ctx.clip();
   draw(pen);
   ctx.restore();
@@ -81,7 +82,7 @@ function drawBands({ plot, ctx, view: { bands = [], y }, theme, px }: Pen) {
   }
 }
 
-/** Draws a dashed line at the objective, with its value above its end. */
+/** Draws a dashed line at the objective, with its value beside its end, where no line is. */
 function drawObjective({ plot, ctx, view: { slo, y, format }, theme, px, font }: Pen) {
   if (slo === undefined || slo > y.max) {
     return;
@@ -95,10 +96,10 @@ function drawObjective({ plot, ctx, view: { slo, y, format }, theme, px, font }:
   ctx.moveTo(plot.bbox.left, at);
   ctx.lineTo(right, at);
   ctx.stroke();
-  write({ ctx, theme, font }, objectiveText(slo, format), right, at - 4 * px, {
-    align: 'right',
-    color: theme.colors.error.text,
-  });
+  const [name, ...value] = objectiveText(slo, format).split(' ');
+  const words: Words = { align: 'left', color: theme.colors.error.text };
+  write({ ctx, theme, font }, name, right + 4 * px, at, words);
+  write({ ctx, theme, font }, value.join(' '), right + 4 * px, at + font, words);
 }
 
 /** Draws a vertical line at each mark. Where labels would overlap, only the last one is drawn. */

@@ -14,7 +14,7 @@ import { apart } from './axis';
 import { drawBehind, drawInFront, type Plot } from './draw';
 import { lineColor } from './tones';
 import type { ChartLine, Look } from './types';
-import { isSpan, levelText, type View } from './view';
+import { isSpan, levelText, objectiveText, type View } from './view';
 
 /** The properties of a chart whose change requires a new plot. */
 export interface Shape {
@@ -51,11 +51,18 @@ export function configOf({ shape, view, theme, font, group }: Options): UPlotCon
   addAxes(config, shape, view, theme, font);
   shape.lines.forEach((line) => addLine(config, line, theme, font));
   const above = () => (view().marks?.length || shape.wordLines > 1 ? 1.6 : 0.6) * font;
-  config.setPadding([above, (plot) => 0.3 * lastWord(view(), plot, font).length * font, 0, 0]);
+  config.setPadding([above, (plot) => 0.3 * besideOf(view(), plot, font) * font, 0, 0]);
   config.setCursor({ sync: { key: group, scales: ['x', null] }, points: { width: 2 } });
   config.addHook('drawClear', (plot: Plot) => drawBehind(plot, view(), theme, font));
   config.addHook('draw', (plot: Plot) => drawInFront(plot, view(), theme, font));
   return withSizes(config, shape, theme, font);
+}
+
+/** The letters beside the plot, by halves: the value of the objective, or half of the label at the end of the axis. */
+function besideOf(view: View, plot: Plot, font: number): number {
+  const { slo, format } = view;
+  const value = slo === undefined ? '' : objectiveText(slo, format).replace(/^\S+ /, '');
+  return Math.max(lastWord(view, plot, font).length, 2 * value.length + 1);
 }
 
 /** The label at the end of the axis, half of which extends beyond it. */

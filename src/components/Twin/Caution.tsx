@@ -17,7 +17,7 @@ export function Caution({ twin, action }: CautionProps) {
   const styles = useStyles();
   const title = cautionText(twin);
   return title ? (
-    <Alert severity="warning" title={title} bottomSpacing={0}>
+    <Alert severity={twin.evidence === 'none' ? 'info' : 'warning'} title={title} bottomSpacing={0}>
       <div className={styles.words}>
         <span>{evidences[twin.evidence]}</span>
         {action}

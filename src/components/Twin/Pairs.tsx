@@ -13,7 +13,6 @@ import {
   intervalWords,
   pairedName,
   pairedValue,
-  pairingWords,
   sideNames,
   standing,
   type SideKey,
@@ -68,15 +67,8 @@ export function Pairs({ twin, bare }: PairsProps) {
               cell: (paired) => differenceWords(paired, names),
             },
             { name: '95 % interval', cell: intervalWords },
-            { name: 'Pairing', className: styles.words, cell: pairingWords },
           ]}
         />
-      )}
-      {pairs > 0 && (
-        <p className={styles.note}>
-          Each interval is valid for a single look: with repeated looks, some apparent differences will be due to
-          chance.
-        </p>
       )}
       {!caution && <p className={styles.note}>{evidences[evidence]}</p>}
     </div>

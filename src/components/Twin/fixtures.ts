@@ -38,7 +38,7 @@ export function twin(change: Partial<Twin> = {}): Twin {
       }),
     ],
     evidence: 'none',
-    caution: 'the two clusters have not been shown to be equal',
+    caution: 'whether the two clusters are equal has not been checked: part of the difference may be theirs',
     shared_workers: [],
     headline: headline({
       text: 'KV-aware: first token 41 % sooner than round-robin',

@@ -1,6 +1,6 @@
 /** @jest-environment node */
 import { paired, twin } from './fixtures';
-import { differenceWords, intervalWords, pairingWords, sideNames, standing } from './model';
+import { differenceWords, intervalWords, sideNames, standing } from './model';
 
 const names = { a: 'KV-aware', b: 'Round-robin' };
 
@@ -37,15 +37,6 @@ describe('a paired difference', () => {
     expect(standing(metric)).toBe(better);
     expect(differenceWords(metric, names)).toBe(words);
     expect(intervalWords(metric)).toBe(interval);
-  });
-
-  it.each([
-    [0.5, 'Helps: each pair is worth 2.0 unpaired (ratio 0.50)'],
-    [1.02, 'Makes no difference (ratio 1.02)'],
-    [1.4, 'Does not help: unpaired turns would be more precise (ratio 1.40)'],
-    [undefined, '—'],
-  ])('with a variance ratio of %s says what pairing is worth', (variance_ratio, words) => {
-    expect(pairingWords(paired({ variance_ratio }))).toBe(words);
   });
 });
 

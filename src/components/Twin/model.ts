@@ -129,21 +129,3 @@ export function differenceWords(paired: PairedMetric, names: Record<SideKey, str
 export function intervalWords({ metric, interval }: PairedMetric): string {
   return interval?.map((end) => signed(end, (value) => size(metric, value))).join(' to ') ?? DASH;
 }
-
-/** The distance of a variance ratio from 1 within which pairing has no effect. */
-const EVEN = 0.05;
-
-/** Describes the benefit of pairing, given the variance ratio. */
-export function pairingWords({ variance_ratio: ratio }: PairedMetric): string {
-  if (ratio === undefined || !(ratio >= 0)) {
-    return DASH;
-  }
-  const note = `ratio ${number(ratio, 2)}`;
-  if (Math.abs(ratio - 1) <= EVEN) {
-    return `Makes no difference (${note})`;
-  }
-  if (ratio > 1) {
-    return `Does not help: unpaired turns would be more precise (${note})`;
-  }
-  return `Helps: each pair is worth ${number(1 / Math.max(ratio, 0.001), 1)} unpaired (${note})`;
-}

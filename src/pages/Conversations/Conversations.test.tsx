@@ -71,24 +71,39 @@ async function scroll(row: number) {
 }
 
 describe('the list', () => {
-  it('has a row for each conversation, newest first', async () => {
+  it('has a row for each conversation: those in progress with a turn first, then the newest', async () => {
     const { container } = await show([
       conversation(1),
       conversation(2, { status: 'active', turns_done: 1, ended: undefined, started: '2026-11-20T09:58:55Z' }),
       conversation(3, { status: 'error', error_class: 'stall', turns_done: 2, figures }),
     ]);
     expect(texts(within(table()).getAllByRole('columnheader')).join()).toBe(
-      'Status,Topic,Turns,TTFT by turn, ms,Hit rate,Worker,Duration,Started,Lane'
+      'Status,Topic,Turns,TTFT by turn, ms,Hit rate,Worker,Duration,Started'
     );
     expect(rows().map(cells)).toEqual([
-      ['Error', 'Topic 3stalled', '2 of 4', '612 · 224 · —', '40.0 %', '…11, …22', '1 min 30 s', '09:00:03', 'main'],
-      ['Active', 'Topic 2', '1 of 4', '—', '—', '—', '1 min 5 s', '09:58:55', 'main'], // by the load generator's clock
-      ['Completed', 'Topic 1', '4 of 4', '—', '—', '—', '1 min 30 s', '09:00:01', 'main'],
+      ['Active', 'Topic 2', '1 of 4', '—', '—', '—', '1 min 5 s', '09:58:55'], // by the load generator's clock
+      ['Error', 'Topic 3stalled', '2 of 4', '612 · 224 · —', '40.0 %', '…11, …22', '1 min 30 s', '09:00:03'],
+      ['Completed', 'Topic 1', '4 of 4', '—', '—', '—', '1 min 30 s', '09:00:01'],
     ]);
     expect(table()).toHaveAttribute('aria-rowcount', '4');
-    expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-3');
+    expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-2');
     jest.useRealTimers();
     expect(await violations(container)).toEqual([]);
+  });
+
+  it('is sorted by a column, down, up, and then again by interest', async () => {
+    const with2 = conversation(0, { turns_done: 2, turns_planned: 5 });
+    await show([with2, conversation(1), conversation(2, { turns_done: 1 })]);
+    const turns = () => rows().map((row) => cells(row)[2]);
+    const click = () => user().click(screen.getByRole('button', { name: 'Turns' }));
+    const sort = () => screen.getByRole('columnheader', { name: /Turns/ }).getAttribute('aria-sort');
+    expect([turns(), sort()]).toEqual([['1 of 4', '4 of 4', '2 of 5'], null]);
+    await click();
+    expect([turns(), sort()]).toEqual([['4 of 4', '2 of 5', '1 of 4'], 'descending']);
+    await click();
+    expect([turns(), sort()]).toEqual([['1 of 4', '2 of 5', '4 of 4'], 'ascending']);
+    await click();
+    expect([turns(), sort()]).toEqual([['1 of 4', '4 of 4', '2 of 5'], null]);
   });
 
   it('requests no more once very many rows wait', async () => {

@@ -98,16 +98,18 @@ export function filterOf(params: URLSearchParams): Filter {
     lane: params.get('lane') || LANE,
     status: asStatus(params.get('status')),
     topic: params.get('topic') || undefined,
+    order: params.get('order') || undefined,
   };
 }
 
 /** Returns the query of a filter, with its question mark; empty without a filter. */
-export function queryOf({ from, to, lane, status, topic }: Filter): string {
+export function queryOf({ from, to, lane, status, topic, order }: Filter): string {
   const params = new URLSearchParams({
     ...(from && to && { from: String(from), to: String(to) }),
     ...(lane !== LANE && { lane }),
     ...(status && { status }),
     ...(topic && { topic }),
+    ...(order && { order }),
   }).toString();
   return params && `?${params}`;
 }

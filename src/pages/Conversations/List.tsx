@@ -9,6 +9,7 @@ import { number } from '../../lib/format';
 import { stylesOf } from '../../lib/styles';
 import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
+import { COLUMNS, nextOrder, type Order } from './order';
 import { CARD, Row, ROW } from './Row';
 import { useArrows } from './useArrows';
 import { MAX_WAITING, type Conversations } from './useConversations';
@@ -25,13 +26,15 @@ interface ListProps {
   conversations: Conversations;
   /** The accessible name of the table. */
   lane: string;
+  order: Order;
+  onOrder(order: Order): void;
   linkTo(conversation: Conversation): string;
   /** Called with the conversation at the top of the visible part. */
   onSee(id: string | undefined): void;
 }
 
 /** A table that renders only its visible rows. While it is scrolled down or has the keyboard focus, new rows wait. */
-export function List({ conversations, lane, linkTo, onSee }: ListProps) {
+export function List({ conversations, lane, order, onOrder, linkTo, onSee }: ListProps) {
   const styles = useStyles();
   const { rows, waiting, more, problem, hold, release } = conversations;
   const box = useRef<HTMLDivElement>(null);
@@ -94,7 +97,7 @@ export function List({ conversations, lane, linkTo, onSee }: ListProps) {
           aria-rowcount={more ? -1 : rows.length + 1}
           onKeyDown={onKeyDown}
         >
-          <Heads />
+          <Heads order={order} onOrder={card ? undefined : onOrder} />
           <tbody>
             <Space height={first * size} />
             {rows.slice(first, end).map((row, i) => (
@@ -121,22 +124,29 @@ function Space({ height }: { height: number }) {
   return height > 0 ? <tr role="presentation" aria-hidden="true" style={{ height }} /> : null;
 }
 
-function Heads() {
+/** The heads of the columns, which sort the rows. */
+function Heads({ order, onOrder }: Pick<ListProps, 'order'> & Partial<Pick<ListProps, 'onOrder'>>) {
   return (
     <thead>
       <tr aria-rowindex={1}>
-        <th scope="col">Status</th>
-        <th scope="col">Topic</th>
-        <th scope="col">Turns</th>
-        <th scope="col">TTFT by turn, ms</th>
-        <th scope="col">Hit rate</th>
-        <th scope="col">Worker</th>
-        <th scope="col">Duration</th>
-        <th scope="col">Started</th>
-        <th scope="col">Lane</th>
+        {COLUMNS.map((name) => (
+          <th key={name} scope="col" aria-sort={sortOf(order, name)}>
+            {onOrder ? (
+              <button type="button" onClick={() => onOrder(nextOrder(order, name))}>
+                {name}
+              </button>
+            ) : (
+              name
+            )}
+          </th>
+        ))}
       </tr>
     </thead>
   );
+}
+
+function sortOf(order: Order, column: string) {
+  return order === column ? 'ascending' : order === `-${column}` ? 'descending' : undefined;
 }
 
 const useStyles = stylesOf((theme) => ({
@@ -164,14 +174,24 @@ const useStyles = stylesOf((theme) => ({
       color: theme.colors.text.secondary,
       fontWeight: theme.typography.fontWeightMedium,
     },
-    '& th:nth-child(1)': { width: 100 },
-    '& th:nth-child(3)': { width: 70 },
-    '& th:nth-child(4)': { width: 190 },
-    '& th:nth-child(5)': { width: 80 },
-    '& th:nth-child(6)': { width: 150 },
-    '& th:nth-child(7)': { width: 90 },
-    '& th:nth-child(8)': { width: 140 },
-    '& th:nth-child(9)': { width: 60 },
+    '& th > button': {
+      padding: 0,
+      border: 0,
+      background: 'none',
+      font: 'inherit',
+      '&:hover': { color: theme.colors.text.primary, textDecoration: 'underline' },
+    },
+    '& th[aria-sort] > button': { color: theme.colors.text.primary },
+    '& th[aria-sort="ascending"] > button::after': { content: '" ▲" / ""' },
+    '& th[aria-sort="descending"] > button::after': { content: '" ▼" / ""' },
+    // Shares of the width: on a wall, the text is larger.
+    '& th:nth-child(1)': { width: '9%' },
+    '& th:nth-child(3)': { width: '7%' },
+    '& th:nth-child(4)': { width: '20%' },
+    '& th:nth-child(5)': { width: '8%' },
+    '& th:nth-child(6)': { width: '15%' },
+    '& th:nth-child(7)': { width: '9%' },
+    '& th:nth-child(8)': { width: '11%' },
   },
   // The column heads stay for screen readers. Each card names its figures itself.
   cards: {

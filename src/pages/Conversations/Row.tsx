@@ -31,7 +31,7 @@ interface RowProps {
 /** One conversation of the list. All of it is the link. */
 export const Row = memo(function Row({ conversation, index, to, reachable, workerName, card }: RowProps) {
   const styles = useStyles();
-  const { id, status, topic, error_class, turns_done, turns_planned, started, lane } = conversation;
+  const { id, status, topic, error_class, turns_done, turns_planned, started } = conversation;
   const workers = workersIn(conversation).map(workerName).join(', ') || DASH;
   const ttfts = ttftsText(conversation);
   return (
@@ -59,7 +59,6 @@ export const Row = memo(function Row({ conversation, index, to, reachable, worke
         {conversation.ended === undefined ? <Running conversation={conversation} /> : durationText(conversation)}
       </td>
       <td data-name="Started">{timeOfDay(started)}</td>
-      <td data-name="Lane">{lane}</td>
     </tr>
   );
 });
@@ -97,7 +96,7 @@ const useStyles = stylesOf((theme) => ({
     '& td:nth-child(4)': { gridArea: '2 / 1 / 3 / 4' },
     '& td:nth-child(5)': { gridArea: '3 / 2 / 4 / 4' },
     '& td:nth-child(6)': { gridArea: '5 / 1 / 6 / 4' },
-    '& td:nth-child(n + 4):nth-child(-n + 6)::before, & td:nth-child(9)::before': {
+    '& td:nth-child(n + 4):nth-child(-n + 6)::before': {
       content: 'attr(data-name) " "',
       color: theme.colors.text.secondary,
     },

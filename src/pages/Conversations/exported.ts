@@ -7,8 +7,8 @@ import type { Filter } from './useConversations';
 /** Reads all current conversations of a filter, newest first, until the signal is aborted. */
 export async function readAll(client: Client, filter: Filter, signal: AbortSignal): Promise<Conversation[]> {
   const all: Conversation[] = [];
-  const { lane, ...rest } = filter;
-  const query = { ...rest, ...around(rest) };
+  const { lane, status, topic } = filter;
+  const query = { ...around(filter), status, topic };
   let cursor: string | undefined;
   do {
     const page = await listConversations(client, lane, { ...query, cursor, limit: limits['conversations.limit'].max });

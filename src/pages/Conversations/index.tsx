@@ -11,9 +11,10 @@ import { usePagePath } from '../navigation';
 import { filterOf, Filters, queryOf } from './Filters';
 import { List } from './List';
 import { conversationsCsv, readAll } from './exported';
+import { useOrdered } from './order';
 import { useConversations, type Filter } from './useConversations';
 
-/** The conversations of the load generator, newest first. */
+/** The conversations of the load generator. */
 export default function ConversationsPage() {
   const [params, setParams] = useSearchParams();
   const filter = filterOf(params);
@@ -23,7 +24,8 @@ export default function ConversationsPage() {
     filter,
     useCallback(() => seen.current, [])
   );
-  const { rows, loading, problem } = conversations;
+  const { loading, problem, held } = conversations;
+  const rows = useOrdered(conversations.rows, filter.order, held);
   const path = usePagePath();
   const search = queryOf(filter);
   const linkTo = useCallback(
@@ -38,10 +40,10 @@ export default function ConversationsPage() {
     <Section
       title="All conversations"
       info={
-        'Every conversation the load generator has started, newest first, with TTFT of each ' +
-        'turn, the share of its prompt tokens that came from a KV cache, and the workers that ' +
-        'served it. The list refreshes every three seconds. A conversation with a failed turn ' +
-        'ends there, as an error.'
+        'Every conversation the load generator has started: first those in progress that have a turn, then the ' +
+        'others, newest first, or by a column; each with TTFT of each turn, the share of its prompt tokens that came ' +
+        'from a KV cache, and the workers that served it. A column sorts the conversations that are loaded. The list ' +
+        'refreshes every three seconds. A conversation with a failed turn ends there, as an error.'
       }
       actions={
         <>
@@ -53,7 +55,15 @@ export default function ConversationsPage() {
       <LoadProblem what="conversations" problem={problem} />
       {loading && <Loading text="Loading the conversations…" />}
       {rows.length > 0 && (
-        <List key={search} conversations={conversations} lane={filter.lane} linkTo={linkTo} onSee={see} />
+        <List
+          key={queryOf({ ...filter, order: undefined })}
+          conversations={{ ...conversations, rows }}
+          lane={filter.lane}
+          order={filter.order}
+          onOrder={(order) => change({ ...filter, order })}
+          linkTo={linkTo}
+          onSee={see}
+        />
       )}
       {rows.length === 0 && !loading && !problem && <p>{emptyText(filter)}</p>}
     </Section>

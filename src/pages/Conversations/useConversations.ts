@@ -10,6 +10,7 @@ import {
   type Problem,
 } from '../../client';
 import { around, type Span } from '../span';
+import type { Order } from './order';
 import { PagedList, orderOf, PAGE } from './pagedList';
 
 /** The filter of the conversations. */
@@ -18,6 +19,8 @@ export interface Filter extends Span {
   status?: ConversationStatus;
   /** A part of the topic; case does not matter. */
   topic?: string;
+  /** The order in which the page shows them. */
+  order?: Order;
 }
 
 /** The interval between requests for the newest conversations, in milliseconds. */
@@ -33,6 +36,8 @@ export interface Conversations {
   /** How many new rows wait above while the position is kept. */
   waiting: number;
   more: boolean;
+  /** Whether the position is kept. */
+  held: boolean;
   /** Whether the first answer is pending. */
   loading: boolean;
   problem?: Problem;
@@ -79,6 +84,7 @@ export function useConversations(
     rows: useMemo(() => known.rows.slice(waiting), [known.rows, waiting]),
     waiting,
     more: known.more,
+    held: place !== undefined,
     loading: at === undefined && problem === undefined,
     problem: problem ?? (failure?.key === key ? failure.problem : undefined),
     hold: () =>

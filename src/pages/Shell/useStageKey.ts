@@ -6,22 +6,18 @@ import { usePagePath } from '../navigation';
 /** The page that a key opens. */
 const STAGE = 'stage';
 
-/** The page of both routers, which the stage can show, too. */
-const BOTH = 'side-by-side';
-
 /** Opens the stage view with the key S from every page, in full screen where the browser permits that. */
 export function useStageKey() {
   const navigate = useNavigate();
   const { pathname, search } = useLocation();
   const pagePath = usePagePath();
   const stage = pagePath(STAGE);
-  const view = pathname === pagePath(BOTH) ? '?view=both' : '';
   useKeys({
     s: () => {
       if (pathname !== stage) {
         // A browser permits it only during a key press, and not in every frame.
         document.documentElement.requestFullscreen?.().catch(() => undefined);
-        navigate(stage + view, { state: { from: pathname + search } });
+        navigate(stage, { state: { from: pathname + search } });
       }
     },
   });

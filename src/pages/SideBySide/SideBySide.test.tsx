@@ -74,7 +74,7 @@ describe('two routers', () => {
     expect(figure('twin TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
     expect(figure('main Output tokens/s')).toBe('3,168');
     expect(figure('twin KV hit rate')).toBe('31.0 %');
-    expect(screen.getAllByText('The two clusters have not been shown to be equal')).toHaveLength(1);
+    expect(screen.getAllByText(/^Whether the two clusters are equal has not been checked/)).toHaveLength(1);
     expect(region('Workers of twin').getAllByRole('listitem')).toHaveLength(3);
     expect(await violations(container)).toEqual([]);
   });
@@ -91,11 +91,9 @@ describe('two routers', () => {
       screen.getByRole('table', { name: /^400 pairs of turns that succeeded on both; 12 unpaired/ })
     );
     expect(table.getByRole('row', { name: /^TTFT/ })).toHaveTextContent(
-      /200 ms.*320 ms.*Round-robin is 120 ms slower\..*\+100 ms to \+140 ms.*Helps: each pair is worth 2\.0 unpaired/
+      /200 ms.*320 ms.*Round-robin is 120 ms slower\..*\+100 ms to \+140 ms/
     );
-    expect(table.getByRole('row', { name: /^KV hit rate/ })).toHaveTextContent(
-      /Round-robin is 40\.0 points lower\..*Does not help/
-    );
+    expect(table.getByRole('row', { name: /^KV hit rate/ })).toHaveTextContent(/Round-robin is 40\.0 points lower\./);
   });
 
   it('have no caution where none applies, and name the cause of the difference', async () => {

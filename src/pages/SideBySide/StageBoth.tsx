@@ -1,12 +1,13 @@
+import type { Headline, Twin } from '../../client';
 import { HeadlineView } from '../../components/Headline';
 import { Status } from '../../components/Status';
 import { cautionText } from '../../components/Twin';
-import { COLUMN, stylesOf } from '../../lib/styles';
+import { COLUMN, LOW, stylesOf } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
 import { LANE } from '../lane';
 import { Courses } from './Courses';
 import { ShowcaseView } from './ShowcaseView';
-import { StageSides } from './StageSides';
+import { Sides } from './Sides';
 import { useBoth } from './useBoth';
 import { failures, useSteer } from './useSteer';
 
@@ -40,8 +41,13 @@ export default function StageBoth() {
             : `The comparison could not be loaded: ${problem?.message}`}
         </div>
       )}
-      <HeadlineView state={both.live.state} headline={twin?.headline} caution={twin && cautionText(twin)} large />
-      <StageSides known={known} sides={sides} names={names} withWorkers={showcase === undefined} />
+      <HeadlineView
+        state={both.live.state}
+        headline={twin && headlineOf(twin)}
+        caution={twin && twin.evidence !== 'none' ? cautionText(twin) : undefined}
+        large
+      />
+      <Sides known={known} sides={sides} names={names} large compact={showcase !== undefined} />
       <div className={styles.rest}>
         {twin && showcase ? (
           <ShowcaseView known={known} twin={twin} showcase={showcase} bare />
@@ -51,6 +57,11 @@ export default function StageBoth() {
       </div>
     </>
   );
+}
+
+/** Returns the result of the pairs. Clusters that have not been compared are part of what it rests on, no warning. */
+function headlineOf({ headline, evidence, caution }: Twin): Headline {
+  return evidence === 'none' && caution ? { ...headline, detail: [...headline.detail, caution] } : headline;
 }
 
 const useStyles = stylesOf((theme) => ({
@@ -63,6 +74,7 @@ const useStyles = stylesOf((theme) => ({
     padding: '0.6em 1.4em',
     borderRadius: '0.5em',
     background: theme.colors.background.primary,
+    [LOW]: { order: 2 },
     '--least': '8em', // there is less room than on a page, but all of it is used
   },
 }));

@@ -81,7 +81,7 @@ function Page({ both }: { both: Both }) {
         <div className={styles.parts}>
           {twin && <Caution twin={twin} action={<Resolve twin={twin} steer={steer} />} />}
           <div className={styles.scaled}>
-            <Sides known={known} sides={sides} />
+            <Sides known={known} sides={sides} names={names} />
           </div>
           {shown && <Arrange twin={shown} both={both} steer={steer} />}
         </div>

@@ -1,6 +1,8 @@
+import type { ReactNode } from 'react';
+
 import type { HistoryPoint } from '../../client';
 import { Chart } from '../../components/Chart';
-import { COLUMN, PLAIN_LIST, PROPORTIONAL, stylesOf, verdicts } from '../../lib/styles';
+import { COLUMN, LOW, NARROW, PLAIN_LIST, PROPORTIONAL, stylesOf, verdicts } from '../../lib/styles';
 import type { Figure } from './figures';
 import { ceilingOf, changesOf, formats, linesOf, spanOf, type Value } from './history';
 import { LargeValue } from './LargeValue';
@@ -19,26 +21,35 @@ interface FigureViewProps {
   /** The objective in seconds, where the figure has one. */
   slo?: number;
   isLive: boolean;
+  /** What a trial shows in place of the step's figure. */
+  arms?: { name: string; list: ReactNode };
 }
 
 /** One large figure of the step, its recorded values, and its last ten minutes, each point over the 60 s before it. */
 export function FigureView(props: FigureViewProps) {
   const styles = useStyles();
-  const { figure, meaning, value, references, points, now, slo, isLive } = props;
+  const { figure, meaning, value, references, points, now, slo, isLive, arms } = props;
   const { name } = figure;
   return (
     <section className={styles.part} aria-label={name}>
       <h2>
-        {name} <small>{meaning}, in this step; curve over 60 s</small>
+        {arms?.name ?? name}{' '}
+        <small>
+          {meaning}, {arms ? `in this trial; curve: ${name}` : 'in this step; curve'} over 60 s
+        </small>
       </h2>
-      <LargeValue figure={figure} isLive={isLive} testId={name} className={styles.value} />
-      <ul className={styles.references} aria-label={`${name} of the baseline`}>
-        {references.map((reference) => (
-          <ReferenceLine key={reference.of} reference={reference} isLive={isLive} />
-        ))}
-      </ul>
+      {arms?.list ?? (
+        <>
+          <LargeValue figure={figure} isLive={isLive} testId={name} className={styles.value} />
+          <ul className={styles.references} aria-label={`${name} of the baseline`}>
+            {references.map((reference) => (
+              <ReferenceLine key={reference.of} reference={reference} isLive={isLive} />
+            ))}
+          </ul>
+        </>
+      )}
       {now !== undefined && (
-        <div className={styles.curve}>
+        <div className={styles.curve} data-name={name}>
           <Chart
             label={`${name} of the last ten minutes`}
             x={spanOf(points, now)}
@@ -79,8 +90,16 @@ const useStyles = stylesOf((theme) => {
       fontVariantNumeric: 'tabular-nums',
       '& h2': { fontSize: '2em', lineHeight: 1.2, margin: 0 },
       '& h2 small': { fontSize: '0.75em', fontWeight: 'normal', color: text.secondary },
+      // On a phone, both figures are above both curves.
+      [NARROW]: {
+        display: 'contents',
+        '& > *': { order: 1 },
+        '& > h2': { order: 0, fontSize: '1.5em' },
+        '& > h2 small': { display: 'none' },
+      },
+      [LOW]: { flexBasis: 0, padding: '0.2em 1em' },
     },
-    value: { fontSize: '7.5em', '@media (max-width: 600px)': { fontSize: '4.5em' } },
+    value: { fontSize: '7.5em', [NARROW]: { fontSize: '4em' }, [LOW]: { fontSize: '4em' } },
     references: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(15em, 100%), 1fr))',
@@ -90,9 +109,22 @@ const useStyles = stylesOf((theme) => {
       lineHeight: 1.3,
       minHeight: '2.6em',
       '& b': { display: 'block', fontWeight: theme.typography.fontWeightMedium },
+      [NARROW]: { '&&': { order: 2 } },
+      [LOW]: { display: 'none' },
     },
     of: { color: text.secondary, ...PROPORTIONAL },
-    curve: { flex: '1 1 0', minHeight: '4.8em', fontSize: '1.3em', '@media (max-width: 600px)': { minHeight: '11em' } },
+    curve: {
+      flex: '1 1 0',
+      minHeight: '4.8em',
+      fontSize: '1.3em',
+      [NARROW]: {
+        '&&': { order: 3 },
+        gridColumn: '1 / -1',
+        height: '11em',
+        '&::before': { content: 'attr(data-name) ", last 60 s"', color: text.secondary },
+      },
+      [LOW]: { display: 'none' },
+    },
     ...verdicts(theme),
   };
 });

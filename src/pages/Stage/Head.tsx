@@ -2,11 +2,10 @@ import { cx } from '@emotion/css';
 
 import type { Live } from '../../client';
 import { Imitation, Status } from '../../components/Status';
-import { DASH, plain, span } from '../../lib/format';
+import { DASH, plain } from '../../lib/format';
 import { valueOf, type Level } from '../../lib/level';
 import { cachesText } from '../../lib/names';
-import { LINE, stylesOf, WRAP } from '../../lib/styles';
-import { useAge } from '../../lib/useNow';
+import { LINE, LOW, NARROW, stylesOf, WRAP } from '../../lib/styles';
 import { LANE } from '../lane';
 import { knownOf } from './model';
 
@@ -34,30 +33,28 @@ export function Head({ live, title, concurrency }: HeadProps) {
         <div className={styles.second}>
           {lane && <span>{cachesText(lane.state)}</span>}
           <Imitation lane={lane} />
-          {live.state.status === 'live' && <Stale receivedAt={live.state.receivedAt} />}
         </div>
       </div>
     </header>
   );
 }
 
-/** The age in seconds from which a snapshot's age is shown. One snapshot a second is due. */
-const OLD = 2;
-
-function Stale({ receivedAt }: { receivedAt: number }) {
-  const age = useAge(receivedAt);
-  return age >= OLD ? <span>Last snapshot {span(age)} ago</span> : null;
-}
-
 const useStyles = stylesOf((theme) => ({
   head: { ...WRAP, alignItems: 'baseline', gap: '0 1.6em', lineHeight: 1.1 },
   // On a phone, the tools are at its right.
-  title: { fontSize: '3em', lineHeight: 1.1, margin: 0, '@media (max-width: 600px)': { paddingRight: 160 } },
+  title: {
+    fontSize: '3em',
+    lineHeight: 1.1,
+    margin: 0,
+    [NARROW]: { paddingRight: 160 },
+    [LOW]: { fontSize: '2em', paddingRight: 0 },
+  },
   concurrency: {
     fontSize: '1.8em',
     color: theme.colors.text.secondary,
     fontVariantNumeric: 'tabular-nums',
     '& b': { fontSize: '1.67em', fontWeight: theme.typography.fontWeightBold, color: theme.colors.text.primary },
+    [LOW]: { fontSize: '1.2em' },
   },
   past: { '&& h1, && b': { color: theme.colors.text.secondary } },
   status: {
@@ -67,7 +64,8 @@ const useStyles = stylesOf((theme) => ({
     fontSize: '1.6em',
     lineHeight: 1.3,
     '& [aria-hidden="true"]': { width: '0.6em', height: '0.6em' },
-    '@media (max-width: 600px)': { marginLeft: 0 },
+    [NARROW]: { marginLeft: 0 },
+    [LOW]: { marginLeft: 'auto', fontSize: '1.2em' },
   },
   second: {
     display: 'flex',

@@ -1,14 +1,23 @@
+import { cx } from '@emotion/css';
+
 import { Button } from '@grafana/ui';
 
 import type { Live } from '../../client';
 import { ModeSwitch, Taken } from '../../components/Controls';
 import { levelText } from '../../lib/level';
-import { stylesOf } from '../../lib/styles';
+import { LOW, stylesOf } from '../../lib/styles';
 import { knownOf } from './model';
 import type { Operate } from './useOperate';
 
+interface PhoneControlsProps {
+  live: Live;
+  operate: Operate;
+  /** Whether they are shown where there is little height. */
+  isOpen: boolean;
+}
+
 /** The operator's buttons for small screens, within reach of the thumb. */
-export function PhoneControls({ live, operate }: { live: Live; operate: Operate }) {
+export function PhoneControls({ live, operate, isOpen }: PhoneControlsProps) {
   const styles = useStyles();
   const known = knownOf(live);
   if (!known || !operate.me?.canOperate) {
@@ -19,7 +28,7 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
   const { sweep } = state;
   const stopped = state.phase === 'stopped' && !sweep;
   return (
-    <section className={styles.controls} aria-label="Workload controls">
+    <section className={cx(styles.controls, !isOpen && styles.folded)} aria-label="Workload controls">
       {sweep && <Taken sweep={sweep} />}
       <div className={styles.modes} hidden={sweep !== undefined}>
         <ModeSwitch
@@ -86,8 +95,9 @@ const useStyles = stylesOf((theme) => ({
     fontSize: theme.typography.body.fontSize,
     '& button': { minHeight: TARGET, minWidth: TARGET, justifyContent: 'center' },
     // A large screen is a display, and is operated by keys.
-    '@media (min-width: 601px)': { display: 'none' },
+    '@media (min-width: 601px) and (min-height: 501px)': { display: 'none' },
   },
+  folded: { [LOW]: { display: 'none' } },
   modes: { display: 'grid', gap: theme.spacing(1), '&[hidden]': { display: 'none' } },
   row: {
     display: 'grid',

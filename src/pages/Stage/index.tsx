@@ -2,13 +2,12 @@ import { Fragment, useState } from 'react';
 
 import { IconButton, Modal } from '@grafana/ui';
 
-import { useLive, type Live } from '../../client';
+import { useLive, type Live, type SweepSummary } from '../../client';
 import { HeadlineView } from '../../components/Headline';
 import { FullScreenButton } from '../../components/Present';
-import { span } from '../../lib/format';
-import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
+import { useSweep } from '../../components/SweepResult/useSweeps';
+import { COLUMN, LOW, NARROW, stylesOf, WRAP } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
-import { useNow } from '../../lib/useNow';
 import StageBoth from '../SideBySide/StageBoth';
 import { hasTwin, LANE } from '../lane';
 import { useChoice } from '../useChoice';
@@ -19,23 +18,27 @@ import { PhoneControls } from './PhoneControls';
 import { figureOf } from './figures';
 import { knownOf, titleOf, troubles } from './model';
 import { referencesOf } from './references';
+import { Arms, armsName, Trial, trialOf } from './Trial';
 import { useHistory } from './useHistory';
 import { useLeave } from './useLeave';
 import { useOperate } from './useOperate';
 
 /**
  * One screen for an audience: the mode, the comparison with the baseline in one sentence, two large figures with their
- * last ten minutes, TTFT by turn, and the workers. Where two routers serve the same conversations, a further view shows
- * both. It is operated by keys, and on a phone by touch.
+ * last ten minutes, TTFT by turn, and the workers. Where two routers serve the same conversations, it shows both, or
+ * one of them on request; a trial has it while it runs. It is operated by keys, and on a phone by touch.
  */
 export default function Stage() {
   const styles = useStyles();
   const live = useLive(LANE);
   const operate = useOperate(live, styles.dialog);
   const [help, setHelp] = useState(false);
+  const [isOpen, setOpen] = useState(false);
   const [view, setView] = useChoice('view');
   const twin = hasTwin(live);
-  const both = twin && view === BOTH;
+  const trial = trialOf(knownOf(live)?.lane);
+  const both = twin && view !== ONE && !trial;
+  const turn = () => setView(both ? ONE : undefined);
   const leave = useLeave(() => {
     const open = help || operate.confirm.isOpen;
     setHelp(false);
@@ -50,7 +53,7 @@ export default function Stage() {
     d: operate.duel,
     ArrowUp: () => operate.step(1),
     ArrowDown: () => operate.step(-1),
-    ...(twin && { t: () => setView(both ? undefined : BOTH) }),
+    ...(twin && { t: turn }),
     '?': () => setHelp(true),
     Escape: leave,
   });
@@ -58,10 +61,19 @@ export default function Stage() {
     <div className={styles.stage}>
       <Head live={live} title={titleOf(live, both)} concurrency={operate.concurrency} />
       <Trouble words={[...troubles(live), operate.notice]} />
-      {live.state.status === 'lost' && live.state.last && <Age since={live.state.since} />}
-      {both ? <StageBoth /> : <OneRouter live={live} />}
-      <PhoneControls live={live} operate={operate} />
+      {both ? <StageBoth /> : <OneRouter live={live} trial={trial} />}
+      <PhoneControls live={live} operate={operate} isOpen={isOpen} />
       <div className={styles.tools}>
+        {operate.me?.canOperate && (
+          <IconButton
+            className={styles.fold}
+            name="sliders-v-alt"
+            size="xl"
+            aria-label="Controls"
+            aria-expanded={isOpen}
+            onClick={() => setOpen(!isOpen)}
+          />
+        )}
         <FullScreenButton />
         {twin && (
           <IconButton
@@ -70,7 +82,7 @@ export default function Stage() {
             aria-label="Side by side"
             aria-pressed={both}
             tooltip="Side by side (T)"
-            onClick={() => setView(both ? undefined : BOTH)}
+            onClick={turn}
           />
         )}
         <IconButton name="keyboard" size="xl" aria-label="Keys" tooltip="Keys (?)" onClick={() => setHelp(true)} />
@@ -82,18 +94,20 @@ export default function Stage() {
   );
 }
 
-/** The name of the view of both routers in the address. */
-const BOTH = 'both';
+/** The name of the view of one of two routers in the address. */
+const ONE = 'one';
 
 /** The difference, two large figures with their last ten minutes, TTFT by turn, and the workers. */
-function OneRouter({ live }: { live: Live }) {
+function OneRouter({ live, trial }: { live: Live; trial?: SweepSummary }) {
   const styles = useStyles();
   const points = useHistory(live);
+  const sweep = useSweep(trial?.id).value;
   const known = knownOf(live);
   const isLive = live.lane !== undefined;
   return (
     <>
       <HeadlineView state={live.state} headline={known?.lane.baseline.headline} large />
+      {known && trial && <Trial known={known} trial={trial} sweep={sweep} />}
       <div className={styles.figures}>
         {figures.map(({ meaning, value }) => (
           <FigureView
@@ -106,6 +120,7 @@ function OneRouter({ live }: { live: Live }) {
             now={known && Date.parse(known.time)}
             isLive={isLive}
             slo={value === 'ttft_p95' ? known?.settings.slo.ttft : undefined}
+            arms={trial && { name: armsName(value), list: <Arms trial={trial} sweep={sweep} value={value} /> }}
           />
         ))}
       </div>
@@ -121,17 +136,6 @@ const figures = [
   { meaning: 'first token', value: 'ttft_p95' },
   { meaning: 'of all answers', value: 'output_tokens_per_second' },
 ] as const;
-
-/** The age of the figures that are kept during a loss. */
-function Age({ since }: { since: number }) {
-  const styles = useStyles();
-  const now = useNow();
-  return (
-    <div role="timer" className={styles.trouble}>
-      The last figures are {span((now - since) / 1000)} old.
-    </div>
-  );
-}
 
 /** Every warning as a large sentence, because it explains a missing figure. */
 function Trouble({ words }: { words: Array<string | undefined> }) {
@@ -193,13 +197,40 @@ const useStyles = stylesOf((theme) => ({
     minHeight: '100dvh',
     boxSizing: 'border-box',
     padding: '0.8em 1em',
-    '@media (max-width: 600px)': { paddingBottom: 0 },
+    [NARROW]: { paddingBottom: 0 },
+    // Where there is little height, the sentence is below the figures, and all else below the screen.
+    [LOW]: {
+      gap: '0.4em',
+      padding: '0.4em 0.6em',
+      '& > section': { order: 1 },
+      '& > section[aria-label="Result"]': {
+        padding: '0.2em 1em',
+        '--sentence': '1.8em',
+        '--detail': '1.2em',
+        '& ul': { display: 'none' },
+      },
+    },
     overflowX: 'clip', // hidden would make it the scroll container of a phone's sticky controls
     background: theme.colors.background.canvas,
     color: theme.colors.text.primary,
   },
-  figures: { flex: '1 1 auto', ...WRAP, alignItems: 'stretch', gap: '0.7em', minHeight: 0 },
-  bars: { ...WRAP, gap: '0.7em' },
+  figures: {
+    flex: '1 1 auto',
+    ...WRAP,
+    alignItems: 'stretch',
+    gap: '0.7em',
+    minHeight: 0,
+    [NARROW]: {
+      display: 'grid',
+      gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
+      gap: '0 1em',
+      padding: '0.6em 1em',
+      borderRadius: '0.5em',
+      alignContent: 'start',
+      background: theme.colors.background.primary,
+    },
+  },
+  bars: { ...WRAP, gap: '0.7em', [LOW]: { order: 2 } },
   trouble: {
     fontSize: '1.4em',
     lineHeight: 1.3,
@@ -216,13 +247,17 @@ const useStyles = stylesOf((theme) => ({
     opacity: 0,
     '*:hover > &, &:focus-within': { opacity: 1 },
     '@media (hover: none)': { opacity: 1 },
+    '& button': { height: 'auto' },
+    '& svg': { width: 'max(24px, 1.8em)', height: 'max(24px, 1.8em)' },
   },
+  fold: { display: 'none', [LOW]: { display: 'inline-flex' } },
   // It is read from a distance, and uses the stage's font size.
   dialog: {
     width: 'min(94vw, 48em)',
     fontSize: 'max(14px, min(1.4vw, 2.5vh))',
     '& h2': { fontSize: 'inherit' },
     '& button:has(span)': { height: 'auto', padding: '0.4em 0.8em', fontSize: 'inherit' },
+    '& button svg': { width: '1.4em', height: '1.4em' },
   },
   keys: {
     display: 'grid',

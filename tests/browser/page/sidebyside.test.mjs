@@ -16,7 +16,7 @@ test('both routers, and a showcase that grows on both sides', gate, async ({ vis
       await expect(page.getByRole('region', { name: `Workers of ${lane}` })).toBeVisible();
     }
     await expect(
-      section(page, 'Both routers now').getByText('The two clusters have not been shown to be equal')
+      section(page, 'Both routers now').getByText(/^Whether the two clusters are equal has not been checked/)
     ).toBeVisible();
 
     // A visitor presses a key, types nothing, and reads which is first, and by how much.
@@ -35,7 +35,7 @@ test('both routers, and a showcase that grows on both sides', gate, async ({ vis
 
     await page.setViewportSize({ width: 1920, height: 1080 });
     await page.keyboard.press('s');
-    // From this page the stage opens with both routers; its key shows one, and both again.
+    // The stage opens with both routers; its key shows one, and both again.
     const both = (pressed) => page.getByRole('button', { name: 'Side by side', pressed }).waitFor();
     await both(true);
     await page.keyboard.press('t');

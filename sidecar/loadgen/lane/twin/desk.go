@@ -68,6 +68,7 @@ type figures struct {
 	until       time.Time // earliest time of the next computation
 	pairs       int       // number of pairs of the current arrangement that they were computed from
 	differences []proof.Paired
+	due         *time.Duration // see [proof.Pairs.Due]; nil: not known
 
 	bothArrangements bool // they include the pairs of the swapped arrangement
 }
@@ -168,14 +169,19 @@ func (d *Desk) Twin() (api.Twin, error) {
 			t.Pairs += d.matcher.other.N()
 		}
 	}
-	t.Caution = caution(t.Evidence, notes)
-	t.Headline = headline(&t, states, d.problems())
+	t.Caution = caution(t.Evidence, t.Pairs > 0, notes)
+	t.Headline = headline(&t, states, d.problems(), d.timesLeft(f))
 	return t, nil
 }
 
 // side returns a lane's part of the comparison.
 func side(l *lane.Lane, s api.State) api.TwinSide {
 	return api.TwinSide{Lane: l.Name(), Target: l.Address(), Arm: s.Arm, Mode: s.Mode, Speculation: s.Speculation}
+}
+
+// timesLeft returns the estimated times until both lanes have settled, and until the result is certain.
+func (d *Desk) timesLeft(f figures) timesLeft {
+	return timesLeft{max(d.lanes[0].SettlesIn(), d.lanes[1].SettlesIn()), f.due}
 }
 
 // since returns the time from which turns can count on both lanes; nil while one of them settles.
@@ -198,9 +204,12 @@ func (d *Desk) current(now time.Time) figures {
 		return d.figures
 	}
 	f := figures{pairs: n, differences: d.matcher.pairs.Differences()}
+	if due, ok := d.matcher.pairs.Due(f.differences); ok {
+		f.due = &due
+	}
 	if d.matcher.other != nil && proof.Known(f.differences) {
 		if other := d.matcher.other.Differences(); proof.Known(other) {
-			f.differences, f.bothArrangements = proof.HalfAndHalf(f.differences, other), true
+			f.differences, f.bothArrangements, f.due = proof.HalfAndHalf(f.differences, other), true, nil
 		}
 	}
 	f.until = now.Add(max(time.Second, time.Duration(float64(time.Since(now))/shareOfTime)))

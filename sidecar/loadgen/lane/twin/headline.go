@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
@@ -12,9 +13,16 @@ import (
 // smallest is the difference that "no difference" excludes, in per cent.
 const smallest = 5
 
+// timesLeft holds estimated times: until both lanes have settled, and until the result is certain or, without an
+// interval, until there is one; nil: not known.
+type timesLeft struct {
+	settled time.Duration
+	certain *time.Duration
+}
+
 // headline returns the result of the pairs in one sentence: the mean TTFT of one lane compared with that of the other.
 // The lane in kv mode is its subject, unless neither or both are.
-func headline(t *api.Twin, states [2]api.State, problems []string) api.Headline {
+func headline(t *api.Twin, states [2]api.State, problems []string, left timesLeft) api.Headline {
 	h := api.Headline{Kind: api.HeadlineWaiting, Detail: api.List[string]{}, Lines: api.List[api.HeadlineLine]{}}
 	pairs := "turns count once both lanes have settled"
 	if t.Since != nil {
@@ -29,9 +37,15 @@ func headline(t *api.Twin, states [2]api.State, problems []string) api.Headline 
 		h.Text, h.Detail = "A target does not serve", problems
 	case i < 0 || t.Metrics[i].Difference == nil || t.Since == nil:
 		h.Text = "Settling: waiting for turns on both lanes"
+		if left.settled > 0 {
+			h.Text = fmt.Sprintf("Settling, %.0f s to go", math.Ceil(left.settled.Seconds()))
+		}
 		h.Detail = append(h.Detail, pairs)
 	default:
 		compare(&h, t, &t.Metrics[i])
+		if !h.Certain && left.certain != nil {
+			h.CertainIn = new(left.certain.Seconds())
+		}
 		h.Detail = append(h.Detail, pairs)
 	}
 	return h

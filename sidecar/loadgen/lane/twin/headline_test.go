@@ -70,7 +70,7 @@ func TestHeadlineOfPairs(t *testing.T) {
 			if test.change != nil {
 				test.change(&twin)
 			}
-			h := headline(&twin, [2]api.State{test.state, test.state}, test.problems)
+			h := headline(&twin, [2]api.State{test.state, test.state}, test.problems, timesLeft{})
 			assert.Equal(t, test.text, h.Text)
 			assert.Equal(t, test.kind, h.Kind)
 			assert.Equal(t, test.certain, h.Certain)

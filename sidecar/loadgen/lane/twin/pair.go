@@ -203,14 +203,17 @@ func (d *Desk) problems() (all []string) {
 	return all
 }
 
-// caution returns the text that is shown beside all figures.
-func caution(e api.TwinEvidence, problems []string) string {
+// caution returns the text that is shown beside all figures. Without pairs there is no difference to explain.
+func caution(e api.TwinEvidence, hasPairs bool, problems []string) string {
 	switch e {
 	case api.EvidenceShared:
 		problems = append(problems, "the same workers serve both lanes: the lanes affect each other, "+
 			"so the results do not show what either router could serve alone")
 	case api.EvidenceNone:
-		problems = append(problems, "the two clusters have not been shown to be equal")
+		if hasPairs {
+			problems = append(problems,
+				"whether the two clusters are equal has not been checked: part of the difference may be theirs")
+		}
 	case api.EvidenceAlike, api.EvidenceDiffer, api.EvidenceSwapped:
 	}
 	return strings.Join(problems, "; ")

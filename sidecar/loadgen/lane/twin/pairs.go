@@ -67,7 +67,7 @@ func (m *matcher) begin(s setting) {
 		m.other = nil
 	}
 	m.setting = s
-	m.pairs = proof.NewPairs(s.level.Conversations())
+	m.pairs = proof.NewPairs(s.level.Conversations(), float64(s.shape.Turns.Min+s.shape.Turns.Max)/2)
 	m.waiting = [2]map[turnKey]waiting{{}, {}}
 	m.unpaired = 0
 	m.swept = time.Time{}
