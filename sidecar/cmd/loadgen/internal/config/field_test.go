@@ -330,7 +330,7 @@ var short = strings.NewReplacer("one line of at most 200 characters", "text", "t
 func cells(first map[string]string, name, owner, allowed, meaning string) string {
 	key := name + "\n" + allowed + "\n" + meaning
 	if at, ok := first[key]; ok {
-		return "| As of `" + at + "`."
+		return "| As `" + at + "`."
 	}
 	first[key] = owner
 	for _, article := range []string{"a ", "an "} {
