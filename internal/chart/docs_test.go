@@ -53,13 +53,7 @@ func (r *readme) head(dir string) string {
 
 <!-- Written by go test ./internal/chart -run Readme -update, from values.yaml. -->
 
-The load generator and Grafana with the app, next to an inference cluster; optionally also members of the load generator with a NATS server, Prometheus, an NVIDIA Dynamo with its model, Gateway API routes and monitors for the Prometheus operator. Each part can be disabled. For the steps from an empty Kubernetes cluster to a running booth, see [docs/kubernetes.md](../../../docs/kubernetes.md).
-
-    helm template kvbooth deploy/chart/kvbooth -n kvbooth -f FILE    # print the objects; needs no Kubernetes cluster
-    helm upgrade --install kvbooth deploy/chart/kvbooth -n kvbooth --create-namespace -f FILE --kube-context CONTEXT --wait --wait-for-jobs --timeout 30m
-    helm uninstall kvbooth -n kvbooth --kube-context CONTEXT --wait
-
-Helm 4 is required; ` + "`go tool mage helm`" + ` builds it. FILE is one of those below or your own; -f may be repeated. Unknown values are rejected.
+The load generator and Grafana with the app, next to an inference cluster; optionally members of the load generator, Prometheus, an NVIDIA Dynamo with its model, Gateway API routes and monitors. [docs/kubernetes.md](../../../docs/kubernetes.md#the-commands) has the commands. Unknown values are rejected.
 
 | values file | what it is for |
 |---|---|

@@ -186,7 +186,8 @@ func TestLinksHaveTargets(t *testing.T) {
 type programs map[string]map[string][]string
 
 var (
-	fieldRow = regexp.MustCompile("(?m)^\\| `[a-z0-9_.]+` \\| (`--[^|]+) \\|")
+	fieldRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\|")
+	alias    = regexp.MustCompile("Alias: `(--[a-z-]+)`")
 	ownRow   = regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| `(--[a-z-]+)` \\|")
 	dashed   = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
 	words    = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
@@ -201,8 +202,13 @@ func known(t *testing.T) programs {
 	for _, command := range constants(t, "sidecar/cmd/loadgen/internal/config/config.go", "Command") {
 		loadgen[command] = nil
 	}
-	for _, row := range fieldRow.FindAllStringSubmatch(text, -1) {
-		loadgen[""] = append(loadgen[""], dashed.FindAllString(row[1], -1)...)
+	flag := strings.NewReplacer(".", "-", "_", "-")
+	settings, _ := fields(t)
+	for _, name := range settings {
+		loadgen[""] = append(loadgen[""], "--"+flag.Replace(name))
+	}
+	for _, match := range alias.FindAllStringSubmatch(text, -1) {
+		loadgen[""] = append(loadgen[""], match[1])
 	}
 	for _, row := range ownRow.FindAllStringSubmatch(text, -1) {
 		loadgen[row[1]] = append(loadgen[row[1]], row[2])
@@ -216,6 +222,21 @@ func known(t *testing.T) programs {
 	require.Contains(t, booth["demo"], "--no-start")
 	require.Contains(t, booth["cluster"], "--router-track-output-blocks")
 	return programs{"loadgen": loadgen, "booth": booth}
+}
+
+// fields returns the names of the fields and of the secrets in the tables of CONFIGURATION.md.
+func fields(t *testing.T) (settings, secrets []string) {
+	t.Helper()
+	_, tables, _ := strings.Cut(content(t, "CONFIGURATION.md"), "<!-- fields:")
+	tables, _, _ = strings.Cut(tables, "### Flags of the commands")
+	first, second, _ := strings.Cut(tables, "### Secrets")
+	for _, row := range fieldRow.FindAllStringSubmatch(first, -1) {
+		settings = append(settings, row[1])
+	}
+	for _, row := range fieldRow.FindAllStringSubmatch(second, -1) {
+		secrets = append(secrets, row[1])
+	}
+	return settings, secrets
 }
 
 // flags returns the flags that kong makes of a struct.
@@ -396,10 +417,9 @@ func TestDocumentedMageTargetsExist(t *testing.T) {
 var notOurs = []string{"LOADGEN_SERVICE_HOST", "LOADGEN_PORT_8088_TCP", "/api/v1/query", "/api/v1/targets"}
 
 func TestDocumentedNamesExist(t *testing.T) {
-	_, tables, _ := strings.Cut(content(t, "CONFIGURATION.md"), "<!-- fields:")
 	variables := map[string]bool{}
-	for _, name := range variable.FindAllString(tables, -1) {
-		variables[name] = true
+	for _, name := range slices.Concat(fields(t)) {
+		variables["LOADGEN_"+strings.ToUpper(strings.ReplaceAll(name, ".", "_"))] = true
 	}
 	names := map[string]bool{}
 	for _, f := range api.Times { // their series are named after them

@@ -81,24 +81,24 @@ func (c *Config) SharesMetrics(arm string) bool {
 
 // Switch says how the cluster is changed from one arm to another.
 type Switch struct {
-	Command Program       `basic:"" placeholder:"PROGRAM" help:"Program that makes an arm serve, with its arguments: a list in the file, or words between spaces. {arm}, {url} and {mode} stand for the arm; KVBOOTH_ARM, KVBOOTH_URL, KVBOOTH_MODE and KVBOOTH_FORMER_ARM are set. Each line that it prints becomes an event. If it fails or is cancelled, it runs again for the former arm."`
-	HTTP    Call          `name:"http" placeholder:"REQUEST" help:"HTTP request in place of a program: method, url, headers (values as in target.headers) and body in the file, or METHOD URL. The same words in braces stand for the arm; they are escaped in the path and the query of the URL."`
+	Command Program       `basic:"" placeholder:"PROGRAM" help:"Program that makes an arm serve, with its arguments: a list, or words between spaces. {arm}, {url} and {mode} stand for the arm, and KVBOOTH_ARM, KVBOOTH_URL, KVBOOTH_MODE and KVBOOTH_FORMER_ARM are set. Lines that it prints become events. If it fails or is cancelled, it runs again for the former arm."`
+	HTTP    Call          `name:"http" placeholder:"REQUEST" help:"HTTP request in place of a program: method, url, headers (as in target.headers) and body, or METHOD URL. The same words in braces stand for the arm, escaped in path and query."`
 	Timeout time.Duration `default:"10m" min:"1s" max:"6h" help:"Timeout for a switch until the arm is ready. It is then rolled back; the rollback has the same timeout."`
 	Ready   Ready         `embed:"" prefix:"ready."`
-	InPlace bool          `negatable:"" help:"A switch takes less than 5 s, ends no turn in flight and keeps the workers with their caches, as that of a router's policy over its API. Turns then go on during a switch by hand, and a trial can change the arm within one run (caches)."`
+	InPlace bool          `negatable:"" help:"A switch takes less than 5 s, ends no turn in flight and keeps workers and caches, as that of a router's policy over its API. Turns then go on during it, and a trial can change the arm within one run (caches)."`
 
 	Request *cluster.Request `kong:"-"` // HTTP, with what files and variables contain; nil: none
 }
 
 // Ready says when an arm that was switched to is ready.
 type Ready struct {
-	URL   string `form:"arm_url" placeholder:"URL" help:"URL that answers with a status of 200 to 299 once the arm is ready, with the words in braces of switch.http. Default: the arm's own answers decide."`
+	URL   string `form:"arm_url" placeholder:"URL" help:"URL that answers with a status of 200 to 299 once the arm is ready. Default: the arm's own answers decide."`
 	Turns int    `default:"1" min:"1" max:"1000" help:"Answers that the arm must give in a row before turns go to it."`
 }
 
 // Cold says how the caches of the workers are emptied.
 type Cold struct {
-	HTTP Calls `name:"http" placeholder:"REQUEST" help:"HTTP requests that empty the caches before a measured span: a list of requests as in switch.http. One whose URL has {worker} goes to the host and port of each URL in cluster.metrics_urls. Default: none; a nonce in the prompts makes the prefixes cold."`
+	HTTP Calls `name:"http" placeholder:"REQUEST" help:"HTTP requests, as in switch.http, that empty the caches before a measured span. One with {worker} goes to the host and port of each URL in cluster.metrics_urls. Default: none; a nonce makes the prefixes cold."`
 
 	Requests []cluster.Request `kong:"-"` // HTTP, with what files and variables contain
 }

@@ -13,8 +13,8 @@ import (
 
 // Churn is the request of the command churn.
 type Churn struct {
-	Events string        `form:"path" placeholder:"FILE" help:"YAML file with a list of events: name; run (a program) or request (as switch.http), which make it happen; undo_run or undo_request; worker, by which a router's metrics know the one that is hit; and settle, a pause after the undoing."`
-	Event  []string      `placeholder:"NAME" help:"Built-in events, besides those of the file: lose-worker takes a worker from a simulated cluster for 10 s; nothing does nothing, and shows which recovery times chance alone makes."`
+	Events string        `form:"path" placeholder:"FILE" help:"YAML file with a list of events: name, run (a program) or request (as switch.http), undo_run or undo_request, worker (its name in a router's metrics), and settle (a pause after the undoing)."`
+	Event  []string      `placeholder:"NAME" help:"Built-in events: lose-worker takes a worker from a simulated cluster for 10 s; nothing is the control, whose recovery times are chance."`
 	Modes  []string      `form:"way" placeholder:"A,B" help:"Arms or modes. Default: all arms, else the mode in force."`
 	Blocks int           `default:"6" min:"1" max:"1000" help:"Times that each event happens under each arm. A median has an interval of 95 % from six on."`
 	WarmUp time.Duration `default:"30s" min:"0s" max:"1h" help:"Time under an arm that does not count."`

@@ -47,7 +47,7 @@ type Config struct {
 
 	Mode Mode `embed:"" prefix:"mode." group:"mode"`
 
-	Arms   Arms   `basic:"" placeholder:"NAME=URL,…" group:"arms" help:"Ways of serving to compare, such as two routers: in the file a list, each with a name and as needed url (default: target.url), headers, mode (which recorded results it is compared with; default: none) and speculation."`
+	Arms   Arms   `basic:"" placeholder:"NAME=URL,…" group:"arms" help:"Ways of serving to compare, such as two routers. Default of url: target.url; mode names the recorded results to compare with."`
 	Switch Switch `embed:"" prefix:"switch." group:"arms"`
 	Cold   Cold   `embed:"" prefix:"cold." group:"arms"`
 
@@ -61,7 +61,7 @@ type Config struct {
 	Baseline string `name:"default_baseline" earlier:"baseline.default" group:"screens" placeholder:"NAME" help:"Baseline to compare with. Default: the one for this deployment, else this target's own results."`
 	Title    string `default:"KV Booth" group:"screens" help:"Title of the display."`
 	Subtitle string `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"screens" help:"Line below the title."`
-	Vendor   string `default:"neutral" oneof:"neutral digitalocean" group:"screens" help:"Platform that the guide and the architecture page describe, the latter as what a Dynamo under load runs on: neutral fits any cluster; digitalocean is where the recorded results come from."`
+	Vendor   string `default:"neutral" oneof:"neutral digitalocean" group:"screens" help:"Platform that the guide and the architecture page describe: neutral fits any cluster; digitalocean is that of the recorded results."`
 
 	Listen           string   `basic:"" default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"access" help:"Listen address for API, web page and metrics. Anything but loopback needs a token."`
 	Token            Secret   `kong:"-"`
@@ -121,7 +121,7 @@ type Server struct {
 
 // Access is what requests to a server contain besides an API key.
 type Access struct {
-	Headers  []string `json:"headers,omitempty" form:"header" placeholder:"NAME=VALUE" help:"Headers to send to it. A secret value is read from a file (NAME=file:PATH) or a variable (NAME=env:VARIABLE), and is never shown."`
+	Headers  []string `json:"headers,omitempty" form:"header" placeholder:"NAME=VALUE" help:"Headers to send to it. A value from a file or a variable is never shown."`
 	CAFile   string   `json:"ca_file,omitempty" form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify it."`
 	CertFile string   `json:"cert_file,omitempty" form:"path" placeholder:"FILE" help:"PEM file with the client certificate to present to it, followed by its intermediates. Requires key_file."`
 	KeyFile  string   `json:"key_file,omitempty" form:"path" placeholder:"FILE" help:"PEM file with the private key of the client certificate."`
@@ -149,18 +149,18 @@ type Deployment struct {
 	OverlapScheduler      string  `oneof:"true false" help:"Whether the engine's overlap scheduler is enabled. Empty: unknown."`
 	KVCacheDtype          string  `placeholder:"TYPE" help:"Data type of the KV cache, such as fp8."`
 	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache; 0: unknown."`
-	GPUHour               float64 `default:"0" min:"0" max:"10000" placeholder:"DOLLARS" help:"Price of an hour of one GPU in dollars, for the cost of tokens and turns; 0: unknown. The number of GPUs is that of the workers in DCGM's metrics, or else workers times tensor_parallel."`
+	GPUHour               float64 `default:"0" min:"0" max:"10000" placeholder:"DOLLARS" help:"Price of an hour of one GPU in dollars; 0: unknown. GPUs are those of the workers in DCGM's metrics, else workers times tensor_parallel."`
 }
 
 // Workload describes the conversations.
 type Workload struct {
 	Concurrency       int       `basic:""`
-	Rate              api.Rates `basic:"" placeholder:"RATE/s" help:"Conversations that begin in a second, such as 12/s, whatever the server does, in place of a number in progress (concurrency). 2/s..20/s/10m rises evenly within 10 minutes and then stays; 2/s,4/s,8/s/5m has each rate for 5 minutes and then ends, unless duration is set."`
+	Rate              api.Rates `basic:"" placeholder:"RATE/s" help:"Conversations that begin in a second, whatever the server does, in place of concurrency. A ramp then stays at its last rate; steps then end, unless duration is set."`
 	workload.Settings `embed:""`
 
 	Start          bool     `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
 	MaxConcurrency int      `default:"1000" help:"Upper limit for concurrency."`
-	Preset         string   `basic:"" oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
+	Preset         string   `basic:"" oneof:"recorded demo" help:"Workload to start from: that of the recorded results, or demo, with follow-up questions about the answers, for simulated and mocked targets."`
 	Seed           uint64   `default:"1" help:"Random seed: the same seed gives the same conversations."`
 	OpeningTokens  *int     `placeholder:"N" help:"Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
 	Traffic        Traffic  `embed:""`
@@ -170,7 +170,7 @@ type Workload struct {
 
 // Traffic is recorded traffic that runs in place of conversations about texts.
 type Traffic struct {
-	Files            []string      `name:"trace" basic:"" form:"path" placeholder:"FILE" help:"Files of one trace or dataset to run, or patterns such as 'trace.*.jsonl.gz'; may be gzipped. The form is recognized by content (see loadgen help trace). Its sessions replace the conversations about texts. With times, the default level is the rate of the trace, and another rate is another speed. A run starts immediately and ends with the trace, unless it loops."`
+	Files            []string      `name:"trace" basic:"" form:"path" placeholder:"FILE" help:"Files of one trace or dataset to run, or patterns such as 'trace.*.jsonl.gz'; may be gzipped. The form is recognized by content (see loadgen help trace). With times, the default level is the rate of the trace, and another rate is another speed. A run starts at once and ends with the trace, unless it loops."`
 	TraceSpeed       float64       `default:"1" min:"0.001" max:"1000" placeholder:"X" help:"Speed of the trace as a multiple of the recorded speed, of arrivals and of pauses within a session."`
 	TraceFrom        time.Duration `default:"0s" min:"0s" max:"87600h" help:"Use only requests from this time of the trace on."`
 	TraceTo          time.Duration `default:"0s" min:"0s" max:"87600h" help:"Use only requests before this time of the trace; 0s: up to its end."`
@@ -197,22 +197,22 @@ func (c *Config) Ends() bool {
 // End configures when a run ends by itself, when it counts as failed, and the files that it writes.
 type End struct {
 	Duration   time.Duration      `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
-	Warmup     time.Duration      `basic:"" default:"0s" min:"0s" max:"24h" help:"Time at the beginning of a run with duration, requests or a trace whose turns count in no figure of the run. duration and requests begin after it."`
+	Warmup     time.Duration      `basic:"" default:"0s" min:"0s" max:"24h" help:"Time before duration, requests or a trace whose turns count in no figure of the run."`
 	Requests   int                `default:"0" min:"0" max:"1000000000" help:"Send this many turns, wait for their ends, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
-	Grace      time.Duration      `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
-	AbortAfter time.Duration      `default:"30s" min:"0s" max:"24h" help:"End a run with duration, requests or a trace, and report its failure, once turns have failed and none has succeeded for this long. 0s: never."`
-	Caches     string             `default:"auto" oneof:"auto fresh kept cold warm" help:"What a run with duration or requests, or a trial, finds in the caches. Of a run: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there; auto is fresh. Of a trial: with cold, every span begins on cold caches; with warm, the arm changes every minute or so within one run, on the caches that both arms share, which takes fewer minutes; auto is warm where changing the arm restarts nothing and both arms have the same workers."`
-	FailIf     []report.Condition `basic:"" name:"fail_if" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. With a sign before the number, the condition is a change against the result of against: ttft_p95>+5%, throughput<-3%, kv_hit<-3% (3 points). Quote them in a shell."`
-	Against    string             `basic:"" form:"path" placeholder:"FILE" help:"Result that relative conditions of fail_if compare with: the JSON summary of a run (--output accepted.json), a JSON report, a baseline's file or name, or accepted for the last accepted run of this name in the history. Several, separated by commas, are averaged, and show how far runs scatter. It must have the level and the mode of the run."`
-	NotCertain string             `default:"pass" oneof:"pass fail" help:"Whether a run passes or fails (exit code 3) if a relative condition is not certain: pass fails only runs that are certainly worse by more than the limit; fail passes only runs that are certainly not."`
+	Grace      time.Duration      `default:"30s" min:"0s" max:"24h" help:"How long turns in flight may take to end after duration or requests. Others are cut, and count as at least as long as they took."`
+	AbortAfter time.Duration      `default:"30s" min:"0s" max:"24h" help:"End a run with an end as failed once turns have failed and none has succeeded for this long. 0s: never."`
+	Caches     string             `default:"auto" oneof:"auto fresh kept cold warm" help:"What caches hold. Of a run with an end: fresh (auto) begins its texts with a nonce, so that a second run is the same measurement; kept has what earlier runs left. Of a trial: cold begins every span on cold caches; warm changes the arm every minute or so within one run, which takes fewer minutes; auto is warm where that restarts nothing and the arms share their workers."`
+	FailIf     []report.Condition `basic:"" name:"fail_if" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. A sign before the number compares with against: ttft_p95>+5%, throughput<-3%, kv_hit<-3% (3 points). Quote them in a shell."`
+	Against    string             `basic:"" form:"path" placeholder:"FILE" help:"Result that relative conditions of fail_if compare with, of the same level and mode: the JSON of a run, a JSON report, a baseline's file or name, or accepted (the last accepted run of this name). Several, separated by commas, show how far runs scatter."`
+	NotCertain string             `default:"pass" oneof:"pass fail" help:"Whether a run passes or fails (exit code 3) where a relative condition is not certain: pass fails only runs that are certainly worse; fail passes only runs that are certainly not."`
 	Name       string             `default:"run" form:"result_name" placeholder:"NAME" help:"Name of the run, trial, sweep or search in the history. Those of one name that measure the same are compared."`
 	Labels     []string           `name:"label" form:"label" placeholder:"NAME=VALUE" help:"Labels of it in the history, such as commit=3f2c1a0."`
-	Output     []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv, the figures over time as series.csv, the figures for Prometheus as .prom, the conditions as a JUnit report in .xml. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html, of compare also as a JUnit report in .xml; with shadow: as .json, .csv, .md or .html; with trace: as .json, or json for standard output. With record: the traffic as a trace, .jsonl. configmap:NAME/FILE is a key of a ConfigMap, at most 1 MiB."`
+	Output     []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end. Of a run: summary (.json, .html), turns (.csv), figures over time (series.csv) and for Prometheus (.prom), conditions as JUnit (.xml). Of trial, sweep, capacity, compare: .json, .tsv, .md, .html; of compare also .xml. Of shadow: .json, .csv, .md, .html. Of trace: .json, or json for standard output. Of record: the traffic as a trace (.jsonl). configmap:NAME/FILE is a key of a ConfigMap, at most 1 MiB."`
 }
 
 // Request has fields that are added to every request of a turn. Empty and 0 add none.
 type Request struct {
-	IgnoreEOS   string   `name:"ignore_eos" oneof:"true false" help:"Whether the engine goes on after the end-of-sequence token, so that answers have exactly the drawn length. Empty: not sent. Needs an engine that takes ignore_eos, such as vLLM or SGLang."`
+	IgnoreEOS   string   `name:"ignore_eos" oneof:"true false" help:"Whether the engine goes on after the end-of-sequence token, so that answers have exactly the drawn length, as vLLM and SGLang can. Empty: not sent."`
 	MinTokens   int      `default:"0" min:"0" max:"131072" help:"Minimum tokens per answer, at most those of its limit; 0: not sent."`
 	Temperature *float64 `min:"0" max:"2" placeholder:"N" help:"Sampling temperature. Empty: not sent."`
 	TopP        *float64 `name:"top_p" min:"0" max:"1" placeholder:"N" help:"Nucleus sampling: share of the probability that tokens are sampled from. Empty: not sent."`
@@ -308,10 +308,10 @@ type S3 struct {
 
 // Mode is the routing mode at the start, and how it is switched.
 type Mode struct {
-	Driver      string   `basic:"" default:"manual" oneof:"manual pinned endpoints command http kubernetes simulated" help:"How the mode is switched: manual shows the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv or direct mode; endpoints sends the turns of each mode to its own URL; command and http switch arms as switch.command and switch.http say, and follow from them; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
-	Mode        string   `basic:"" default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. If unknown: pinned starts with kv if that is on offer, endpoints with the mode at target.url; with manual it stays unknown until a Dynamo's metrics show KV-aware routing or an operator sets it."`
+	Driver      string   `basic:"" default:"manual" oneof:"manual pinned endpoints command http kubernetes simulated" help:"How the mode is switched: manual, by the operator; pinned, round_robin by pinning turns to the workers of a Dynamo in kv or direct mode; endpoints, a URL for each mode; command and http, by switch.command and switch.http, which imply them; kubernetes, by a patch of the DynamoGraphDeployment; simulated, by the simulated cluster's API."`
+	Mode        string   `basic:"" default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start; the drivers kubernetes and simulated read it from the cluster. If unknown, pinned starts with kv if that is on offer, endpoints with the mode at target.url, and manual waits for a Dynamo's metrics or an operator."`
 	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculative decoding at start. The driver simulated, and kubernetes with a variants file, replace it with what the cluster reports."`
-	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes an operator may switch to with the drivers manual and kubernetes, optionally with speculation: kv/eagle3. With pinned, round_robin alone is for a Dynamo in direct mode, which answers only requests that name their worker."`
+	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes an operator may switch to with the drivers manual and kubernetes. With pinned, round_robin alone is for a Dynamo in direct mode."`
 	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each mode for the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. target.url must be one of them; it defaults to the URL of mode.mode."`
 
 	Arm string `group:"arms" placeholder:"NAME" help:"Arm at the start, where each has a url or headers of its own. Default: the first."`
@@ -329,7 +329,7 @@ type Kubernetes struct {
 	Selector     string        `placeholder:"LABELS" help:"Label selector to find it by instead of its name, such as app=booth."`
 	Kubeconfig   string        `form:"path" placeholder:"FILE" help:"Kubeconfig file. Default: the pod's service account, or the kubeconfig that kubectl uses."`
 	Context      string        `placeholder:"NAME" help:"Context in the kubeconfig. Default: the current context."`
-	Restart      string        `default:"workers" oneof:"workers frontend" help:"What a switch restarts: workers (and the frontend), which empties all caches; or only the frontend, which keeps the caches, so a nonce in the prompts makes the prefixes cold."`
+	Restart      string        `default:"workers" oneof:"workers frontend" help:"What a switch restarts: workers (and the frontend), which empties all caches; or only the frontend, where a nonce makes the prefixes cold."`
 	RestartAfter bool          `negatable:"" help:"Restart all pods after a trial, a sweep or a capacity search, even where the mode stays, so that router and caches start anew."`
 	Timeout      time.Duration `default:"15m" min:"10s" max:"6h" help:"Timeout for a switch. It is then rolled back; the rollback has the same timeout."`
 	VariantsFile string        `form:"path" placeholder:"FILE" help:"YAML file with image, args and env of the workers' main container for each speculation. Without it, speculation is not switched."`
@@ -347,7 +347,7 @@ type Prometheus struct {
 
 // Cluster has the addresses of metrics without a Prometheus.
 type Cluster struct {
-	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order. With no-target among them, the target's own page is not scraped: it may be a router's, which shows one of its workers. With no-target alone, no page is scraped, and the workers are those that the turns name."`
+	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order. no-target excludes the target's page, which may be that of one worker; with it alone, workers are those that the turns name."`
 	Access      `embed:""`
 }
 
@@ -373,7 +373,7 @@ type Store struct {
 
 // Members configures the processes that send turns for this one, and the server that connects them.
 type Members struct {
-	Count int    `alias:"members" default:"0" min:"0" max:"64" help:"Members to start on this machine, with a NATS server unless members.nats.url is set. 0: this process sends the turns itself, unless members.nats.url is set."`
+	Count int    `alias:"members" default:"0" min:"0" max:"64" help:"Members to start on this machine, with a NATS server unless members.nats.url is set. 0: this process sends the turns itself."`
 	Fleet string `default:"default" pattern:"^[a-z0-9-]{1,32}$" allowed:"1 to 32 lower-case letters, digits and hyphens" placeholder:"NAME" help:"Name that separates several load generators with members on the same NATS server."`
 	Name  string `placeholder:"NAME" help:"Display name of this member. Default: the host name."`
 	// Listen is only for members: a coordinator uses the load generator's own address.
@@ -410,8 +410,8 @@ type Whatif struct {
 
 // Routers configures whether other routers are simulated on the turns of the router in force.
 type Routers struct {
-	Enabled  bool `default:"true" negatable:"" help:"Model what each worker's cache would hold under other routers, for the same turns, if the target reports its workers and their cache sizes. If disabled, no other routers are shown, and a Dynamo router's decisions are not explained."`
-	TokenIDs bool `name:"token_ids" default:"true" negatable:"" help:"Request the prompt's token IDs from a Dynamo (nvext annotation token_ids, about 40 kB per turn). If disabled or not supported, blocks of text are used instead of blocks of tokens, which is less accurate."`
+	Enabled  bool `default:"true" negatable:"" help:"Model what each worker's cache would hold under other routers, if the target reports its workers and their cache sizes. A Dynamo's decisions are explained by it."`
+	TokenIDs bool `name:"token_ids" default:"true" negatable:"" help:"Request the prompt's token IDs from a Dynamo (nvext annotation token_ids, about 40 kB per turn). Blocks of text, used otherwise, are less accurate."`
 }
 
 // Log says what is logged to standard error.

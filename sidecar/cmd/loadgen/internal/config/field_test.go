@@ -287,36 +287,56 @@ func TestDocument(t *testing.T) {
 	require.Equal(t, want, string(data), "go test ./sidecar/cmd/loadgen/internal/config -update rewrites the table")
 }
 
-// table describes all fields in Markdown, group by group.
+// table describes all fields in Markdown, group by group. A field with the text of an earlier one of the same name
+// refers to it.
 func table() string {
 	var text strings.Builder
-	group := ""
+	group, first := "", map[string]string{}
 	for _, f := range newModel(Config{}, io.Discard).fields {
 		if title := f.flag.Group.Title; title != group {
 			group = title
-			fmt.Fprintf(&text,
-				"\n### %s\n\n| field | flag, variable | default | allowed | meaning |\n|---|---|---|---|---|\n", title)
+			fmt.Fprintf(&text, "\n### %s\n\n| field | default | allowed | meaning |\n|---|---|---|---|\n", title)
 		}
-		flags := "`--" + strings.Join(append([]string{f.flag.Name}, f.flag.Aliases...), "`, `--") + "`"
-		fmt.Fprintf(&text, "| `%s` | %s<br>`%s` | %s | %s | %s |\n", f.name, flags, f.env(),
-			code(f), strings.ReplaceAll(f.allowed(), "|", `\|`), f.flag.Help)
+		meaning := f.flag.Help
+		for _, alias := range f.flag.Aliases {
+			meaning += " Alias: `--" + alias + "`."
+		}
+		last := f.name[strings.LastIndex(f.name, ".")+1:]
+		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", f.name, code(f), cells(first, last, f.name, f.allowed(), meaning))
 	}
-	fmt.Fprint(&text,
-		"\n### Secrets, which have no flag and no field in the file\n\n| field | variable | allowed |\n|---|---|---|\n")
+	fmt.Fprint(&text, "\n### Secrets, which have no flag and no field in the file\n\n"+
+		"Each comes from its variable, or from the file of the field with `_file`.\n\n| secret | allowed |\n|---|---|\n")
 	for _, s := range new(Config).secrets() {
-		fmt.Fprintf(&text, "| `%s` | `%s`, or a file set with `%s_file` | %s |\n", s.name, variable(s.name), s.name,
-			s.allowed())
+		fmt.Fprintf(&text, "| `%s` | %s |\n", s.name, s.allowed())
 	}
 	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n| command | "+
 		"flag | allowed | meaning |\n|---|---|---|---|\n")
-	m := newModel(Config{}, io.Discard)
+	m, first := newModel(Config{}, io.Discard), map[string]string{}
 	for _, command := range m.kong.Model.Children {
 		for _, flag := range command.Flags {
 			f := m.byFlag[flag.Value]
-			fmt.Fprintf(&text, "| `%s` | `--%s` | %s | %s |\n", command.Name, flag.Name, strings.ReplaceAll(f.allowed(), "|", `\|`), helpOf(flag.Value))
+			fmt.Fprintf(&text, "| `%s` | `--%s` | %s |\n", command.Name, flag.Name,
+				cells(first, flag.Name, command.Name, f.allowed(), helpOf(flag.Value)))
 		}
 	}
 	return text.String() + "\n"
+}
+
+// short has a name for each phrase that many fields share, without the article.
+var short = strings.NewReplacer("one line of at most 200 characters", "text", "true or false", "switch", "|", `\|`)
+
+// cells returns the cells of what is allowed and of the meaning, or those that refer to the owner that had both under
+// this name first.
+func cells(first map[string]string, name, owner, allowed, meaning string) string {
+	key := name + "\n" + allowed + "\n" + meaning
+	if at, ok := first[key]; ok {
+		return "| As `" + at + "`."
+	}
+	first[key] = owner
+	for _, article := range []string{"a ", "an "} {
+		allowed = strings.TrimPrefix(allowed, article)
+	}
+	return short.Replace(allowed) + " | " + meaning
 }
 
 func code(f field) string {

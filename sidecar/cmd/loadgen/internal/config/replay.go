@@ -12,7 +12,7 @@ type Record struct {
 	File string        `arg:"" optional:"" form:"path" help:"File to write, which must not exist yet. Not with --output."`
 	From string        `default:"http://127.0.0.1:8088" form:"url" placeholder:"URL" help:"Load generator to record."`
 	For  time.Duration `default:"10m" min:"1s" max:"2h" help:"Length of the recording of screens; Ctrl-C ends it sooner."`
-	Run  string        `placeholder:"RUN" help:"With --output: the run to record, such as mf3k2a1, which stands between the lane and the number in the ids of its conversations. Default: the latest."`
+	Run  string        `placeholder:"RUN" help:"With --output: the run to record, such as mf3k2a1, from the ids of its conversations. Default: the latest."`
 }
 
 // check requires either a recording of screens or one of the traffic.

@@ -34,36 +34,36 @@ type Sweep struct {
 // are the load generator's. Of the tags, limit names the entry of [api.SweepLimits].
 type (
 	trialFlags struct {
-		Modes    []string      `form:"way" placeholder:"A,B" help:"Two to nine arms, each a mode or the name of an arm of the configuration: of two, B is compared with A, of more, each with each. Default: all arms, else round_robin,kv."`
-		Question string        `oneof:"best order" help:"What a trial of more than two arms answers: which one is the best, where an arm leaves once another is better, or how each two compare. Default: best."`
+		Modes    []string      `form:"way" placeholder:"A,B" help:"Two to nine modes or names of arms: of two, B is compared with A, of more, each with each. Default: all arms, else round_robin,kv."`
+		Question string        `oneof:"best order" help:"What a trial of more than two arms answers: which one is best (an arm leaves once another is better), or how each two compare. Default: best."`
 		Primary  string        `oneof:"ttft_mean ttft_p95 ttft_p50 ttft_p95_turn2+ tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides; ttft_p95 takes several times as long, ttft_p95_turn2+ is of the second and later turns. Default: ttft_mean."`
-		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 percentage points for shares. Default: 0.05. The trial also ends once the difference is certain to be smaller."`
+		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 points for shares. Default: 0.05. The trial also ends once the difference is certainly smaller."`
 		Span     time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 1m."`
-		WarmUp   time.Duration `limit:"warm_up" help:"Minimum time that does not count after the initial conversations of a span have ended, or at the beginning of a slot. Default: as measured by the hit rate, or 30s of a slot."`
+		WarmUp   time.Duration `limit:"warm_up" help:"Minimum time that does not count after a span's initial conversations, or at the beginning of a slot. Default: by the hit rate, or 30s of a slot."`
 		MaxTime  time.Duration `limit:"max_time" help:"Time limit, after which the trial ends undecided; two blocks must fit in, or one with earlier trials of the same arms. Default: 1h."`
 		Together bool          `negatable:"" help:"Run two arms at the same time, one on each lane; needs a twin. Default: yes if there is a twin."`
-		Like     string        `form:"path" placeholder:"FILE" help:"JSON report of a trial of the same arms on another machine, with the same concurrency, spans and workload. Its scatter counts, and the first look comes after the first block."`
+		Like     string        `form:"path" placeholder:"FILE" help:"JSON report of a trial of the same arms, concurrency, spans and workload on another machine, whose scatter counts: the first look comes after the first block."`
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 
 		CheckOnly bool `help:"Check the settings of the trial and end."`
-		Probe     bool `default:"true" negatable:"" help:"Before the trial, look for some seconds at what the recognized router of each arm with an address of its own does, as probe-router does, and print what has no effect."`
+		Probe     bool `default:"true" negatable:"" help:"Before the trial, look at the recognized router of each arm with an address of its own, as probe-router does, and print what has no effect."`
 	}
 	levelsFlags struct {
 		Levels    []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to measure, or rates, such as 2/s,4/s. Default: those of the slider."`
-		Modes     []string      `form:"way" placeholder:"MODE" help:"Modes, or names of arms, to measure. Default: all arms; the server as it is, if no source sets a driver, a mode or a twin; else those of round_robin, kv and least_loaded that the driver can switch to."`
+		Modes     []string      `form:"way" placeholder:"MODE" help:"Modes, or names of arms. Default: all arms; without driver, mode and twin the server as it is; else those of round_robin, kv and least_loaded that the driver offers."`
 		Repeats   int           `limit:"repeats" help:"Measured spans per level and mode. Default: 3."`
 		WarmUp    time.Duration `limit:"warm_up" help:"Minimum warm-up at full concurrency before a measured span. Default: 1m."`
 		Span      time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 5m."`
 		Snapshots int           `limit:"snapshots" help:"One-minute windows per span whose percentiles are averaged. Default: 3."`
 		Order     string        `oneof:"interleaved mode_after_mode" help:"Whether to alternate between the modes, so that drift affects all of them equally. Default: interleaved if switching is cheap."`
-		Together  bool          `negatable:"" help:"Run the two modes of a level at the same time, one on each lane, swapping lanes on every repeat; needs a twin. Default: one after the other on lane main."`
+		Together  bool          `negatable:"" help:"Run two modes at the same time, one on each lane, swapping lanes on every repeat; needs a twin. Default: one after the other."`
 		Anew      bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	capacityFlags struct {
-		By         string        `oneof:"conversations rate" help:"What is searched: how many conversations in progress, or how many that begin in a second. Default: that of the levels, else conversations."`
+		By         string        `oneof:"conversations rate" help:"What is searched: conversations in progress, or those that begin in a second. Default: that of the levels, else conversations."`
 		Levels     []api.Level   `limit:"levels" placeholder:"N" help:"Concurrency levels to start with, at least two, or rates, such as 2/s,8/s. Default: some across the slider's range; none for rates."`
-		Modes      []string      `form:"way" placeholder:"MODE" help:"One or two modes, or names of arms. Default: the first two arms; the server as it is, if no source sets a driver, a mode or a twin; else round_robin,kv."`
-		Resolution float64       `limit:"resolution" help:"Resolution of the result, in conversations or in those per second. Default: 8 conversations, or a twentieth of the range of the rates."`
+		Modes      []string      `form:"way" placeholder:"MODE" help:"One or two modes, or names of arms. Default: the first two arms; without driver, mode and twin the server as it is; else round_robin,kv."`
+		Resolution float64       `limit:"resolution" help:"Resolution of the result, in conversations or rates. Default: 8, or a twentieth of the range of the rates."`
 		Span       time.Duration `limit:"span" help:"Minimum length of a measured span. Default: 1m."`
 		MaxTime    time.Duration `limit:"max_time" help:"Time limit, after which the search ends with what it has found. Default: 6h."`
 		Anew       bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
@@ -74,11 +74,11 @@ type (
 type Compare struct {
 	A      string           `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench. Several, separated by commas, are averaged: separate sweeps with the same levels and workload."`
 	B      string           `arg:"" form:"path" help:"Result to compare with A: also names or files."`
-	AMode  string           `name:"a-mode" form:"recorded_way" placeholder:"MODE" help:"Mode of A to use, or the name of an arm. Default: its only one. Required for results of other tools, which do not record the mode; unknown if it is not known, and then nothing is called better or worse."`
+	AMode  string           `name:"a-mode" form:"recorded_way" placeholder:"MODE" help:"Mode of A, or the name of an arm. Default: its only one. Required for results of other tools; with unknown, nothing is called better or worse."`
 	BMode  string           `name:"b-mode" form:"recorded_way" placeholder:"MODE" help:"Mode or arm of B to use: as --a-mode."`
-	Levels []api.LevelRange `placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`
+	Levels []api.LevelRange `placeholder:"N" help:"Levels that count, of those that both have. Default: all."`
 	Format string           `default:"md" oneof:"md tsv json html" help:"Report format on standard output."`
-	Gate   bool             `help:"Exit with 3 if any figure of B is certainly worse than that of A; all figures and levels together have an error of 5 %. For two results of one system, whose mode need not be known."`
+	Gate   bool             `help:"Exit with 3 if any figure of B is certainly worse than that of A; all figures and levels together have an error of 5 %. The mode need not be known."`
 }
 
 // Named returns an error about an arm, a mode or a speculation of the API's request with the name of the flag that

@@ -25,20 +25,20 @@ type Twin struct {
 
 // TwinTarget is the server of the twin. Its timeouts are those of [Target].
 type TwinTarget struct {
-	URL        string `basic:"" form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, as target.url. It gets the same conversations as target.url, on the lane twin. With the driver endpoints, twin.mode.mode can select it instead."`
+	URL        string `basic:"" form:"target" placeholder:"URL" help:"Second server, which gets the same conversations as target.url, on the lane twin. With the driver endpoints, twin.mode.mode can select it."`
 	Model      string `placeholder:"NAME" help:"Model to request from it. Default: target.model, else the first one in its /v1/models."`
 	APIKey     Secret `kong:"-"`
-	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with its API key. Or set LOADGEN_TWIN_TARGET_API_KEY. The key for target.url is sent to it only if it is one of mode.endpoints."`
+	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with its API key. Or set LOADGEN_TWIN_TARGET_API_KEY. It gets the key for target.url only as one of mode.endpoints."`
 	Access     `embed:""`
 }
 
 // TwinMode is the mode of the twin's cluster, and how it is switched.
 type TwinMode struct {
 	Driver      string   `oneof:"manual pinned endpoints command http kubernetes simulated" help:"How its mode is switched. Default: mode.driver."`
-	Mode        string   `oneof:"kv round_robin least_loaded unknown" help:"Its routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. Default: with endpoints, the mode at twin.target.url, or a different one from lane main; with pinned, a different one from lane main; else unknown."`
+	Mode        string   `oneof:"kv round_robin least_loaded unknown" help:"Its routing mode at start, as mode.mode. Default: with endpoints, the mode at twin.target.url, else with endpoints and pinned another one than that of lane main, else unknown."`
 	Speculation string   `oneof:"off draft eagle3 not_recorded" help:"Its speculative decoding at start. Default: mode.speculation."`
 	Offers      []string `form:"offer" placeholder:"MODE" help:"Modes an operator may switch it to with the drivers manual and kubernetes. Default: mode.offers."`
-	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each of its modes for the driver endpoints. Default: mode.endpoints; lane main and the twin then use two different ones of them at the same time."`
+	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each of its modes for the driver endpoints. Default: mode.endpoints, of which the lanes use two different ones."`
 
 	Arm string `placeholder:"NAME" help:"Arm that it begins with, at the same time as lane main has another one. Only arms that share no engine can run so."`
 
@@ -53,7 +53,7 @@ type TwinKubernetes struct {
 
 // TwinPrometheus separates the twin's cluster from that of lane main in the server of [Prometheus].
 type TwinPrometheus struct {
-	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url; may be prometheus.namespace where both lanes' DynamoGraphDeployments are known by mode.kubernetes.name or their frontends' Services. Without it, metrics are scraped from its target and twin.cluster.metrics_urls."`
+	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url; may be prometheus.namespace where both DynamoGraphDeployments are known. Without it, metrics are scraped from its target and twin.cluster.metrics_urls."`
 }
 
 // TwinCluster has the addresses of the twin's metrics without a Prometheus.
