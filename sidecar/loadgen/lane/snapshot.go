@@ -37,15 +37,21 @@ func (l *Lane) read(now time.Time) *reading {
 	return r
 }
 
-func (r *reading) snapshot() api.LaneSnapshot {
+// report returns the last 60 s, without figures while nothing is sent: the last ones are out of date.
+func (r *reading) report() stats.Report {
+	if !r.state.Running {
+		return stats.Report{Window: api.Window{Errors: map[api.ErrorClass]int{}}}
+	}
 	report := r.record.Report(r.now)
 	r.process.allow(&report, r.now)
 	r.addTheory(&report)
 	report.Window.OutputTokensPerSecond = r.meter.Rate(r.now)
 	report.Window.Awaiting = r.underway.Awaiting
-	if !r.state.Running { // nothing is sent, and the last figures are out of date
-		report = stats.Report{Window: api.Window{Errors: map[api.ErrorClass]int{}}}
-	}
+	return report
+}
+
+func (r *reading) snapshot() api.LaneSnapshot {
+	report := r.report()
 	comparison := r.compare(r.defaultBaseline())
 	comparison.Headline = r.headline(&comparison)
 	return api.LaneSnapshot{
@@ -326,8 +332,10 @@ func (r *reading) gauges() stats.Gauges {
 	if r.state.Questioner == api.QuestionerModel {
 		asker = new(r.followup())
 	}
-	window := r.record.Report(r.now).Window
-	window.OutputTokensPerSecond = r.meter.Rate(r.now)
+	report := r.report()
+	live := api.LaneSnapshot{
+		Window: report.Window, KV: r.kv(&report), Cluster: r.cluster, Cost: r.cost(&report.Window),
+	}
 	return stats.Gauges{
 		TargetConcurrency: r.state.Concurrency.Target.Conversations(), ActiveConversations: r.state.Concurrency.Actual,
 		InflightRequests: r.underway.Turns, AwaitingFirstToken: r.underway.Awaiting.N, Running: r.state.Running,
@@ -336,6 +344,6 @@ func (r *reading) gauges() stats.Gauges {
 		Mode:     r.state.InMode(),
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,
 		LostTurns: r.process.Store.LostTurns(), Followup: asker, Sweep: r.state.Sweep,
-		Drafting: r.cluster.Speculation, Cost: r.cost(&window),
+		Live: live,
 	}
 }

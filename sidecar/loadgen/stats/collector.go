@@ -24,8 +24,7 @@ type Gauges struct {
 	LostTurns              int64               // since the process began
 	Followup               *api.FollowupStatus // nil where no model writes the follow-up questions
 	Sweep                  *api.SweepSummary   // the sweep that uses the lane; nil: none
-	Drafting               api.SpeculativeUse  // over the last 60 s, as the engines report it
-	Cost                   api.Cost            // over the last 60 s
+	Live                   api.LaneSnapshot    // the last 60 s: its window, hit rate, cluster and costs
 
 	Baseline *api.Baseline     // the default one; nil: none
 	InForce  []api.BaselineRow // its rows at the present concurrency, recorded or interpolated
@@ -92,13 +91,14 @@ var (
 		"version", "target", "model", "arm", "mode", "speculation")
 	descSLO = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
 
-	descAcceptance = descReported("loadgen_acceptance_ratio", "acceptance_rate")
-	descPerStep    = descReported("loadgen_tokens_per_step", "tokens_per_step")
-
-	descCosts = func() (all []*prometheus.Desc) {
-		for _, f := range api.Costs {
-			all = append(all, desc("loadgen_"+f.Metric, f.Help+" Over the last 60 s. Absent where it is not known. The label "+
-				"says whether the power is that of simulated GPUs.", "simulated"))
+	descLive = func() (all []*prometheus.Desc) {
+		for _, f := range liveFigures {
+			name, help := "loadgen_"+f.Metric, f.Help+" Over the last 60 s, as on every screen. Absent where it is not known."
+			if f.Cost == nil {
+				all = append(all, desc(name, help))
+				continue
+			}
+			all = append(all, desc(name, help+" The label says whether the power is that of simulated GPUs.", "simulated"))
 		}
 		return all
 	}()
@@ -110,19 +110,18 @@ var (
 			"the same when it is repeated.", "id", "span", "arm", "mode", "speculation", "concurrency")
 )
 
-// descReported describes a figure that the engines report.
-func descReported(name, key string) *prometheus.Desc {
-	return desc(name, api.FigureOf(key).Help+" Over the last 60 s, by the engines' metrics. Absent where none reports it.")
-}
+// liveFigures are the figures with one live value, and a name among the metrics of recorded results, which theirs is, too.
+var liveFigures = slices.DeleteFunc(slices.Clone(api.Figures), func(f *api.Figure) bool {
+	return f.Live == nil || f.Metric == ""
+})
 
 // laneDescs lists all of the above.
-var laneDescs = slices.Concat(descTimes[:], descCosts, []*prometheus.Desc{
+var laneDescs = slices.Concat(descTimes[:], descLive, []*prometheus.Desc{
 	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheReported, descOutput,
 	descLost,
 	descFollowup,
 	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO, descSweep,
 	descSpan,
-	descAcceptance, descPerStep,
 })
 
 // Describe implements [prometheus.Collector].
@@ -210,15 +209,13 @@ func (e emitter) state(g *Gauges) {
 	e.gauge(descSettling, oneIf(g.Settling))
 	e.gauge(descStep, float64(g.Step))
 	e.gauge(descInfo, 1, g.Version, g.Target, g.Model, g.Mode.Arm, string(g.Mode.Mode), string(g.Mode.Speculation))
-	if v := g.Drafting.AcceptanceRatio; v != nil {
-		e.gauge(descAcceptance, *v)
-	}
-	if v := g.Drafting.TokensPerStep; v != nil {
-		e.gauge(descPerStep, *v)
-	}
-	for i, f := range api.Costs {
-		if v := f.Cost(&g.Cost); v != nil {
-			e.gauge(descCosts[i], *v, strconv.FormatBool(g.Cost.PowerSimulated))
+	for i, f := range liveFigures {
+		switch v := f.Live(&g.Live); {
+		case v == nil:
+		case f.Cost == nil:
+			e.gauge(descLive[i], *v)
+		default:
+			e.gauge(descLive[i], *v, strconv.FormatBool(g.Live.Cost.PowerSimulated))
 		}
 	}
 	e.sweep(g.Sweep)

@@ -44,7 +44,10 @@ func fullGauges() Gauges {
 		InForce:  []api.BaselineRow{row(api.ModeKV, 180), row(api.ModeRoundRobin, 180)},
 		Baseline: &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
 		Sweep:    trial(api.SweepRunning, api.SpanCounting),
-		Drafting: api.SpeculativeUse{AcceptanceRatio: new(.65), TokensPerStep: new(2.6)},
+		Live: api.LaneSnapshot{
+			KV:      api.KV{HitRatio: new(.9)},
+			Cluster: api.Cluster{Speculation: api.SpeculativeUse{AcceptanceRatio: new(.65), TokensPerStep: new(2.6)}},
+		},
 	}
 }
 
@@ -135,6 +138,7 @@ func TestMetricNames(t *testing.T) {
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
 		"loadgen_info": "GAUGE arm mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
 		"loadgen_sweep_running": "GAUGE id kind", "loadgen_acceptance_ratio": "GAUGE", "loadgen_tokens_per_step": "GAUGE",
+		"loadgen_requests_per_second": "GAUGE", "loadgen_output_tokens_per_second": "GAUGE", "loadgen_kv_hit_ratio": "GAUGE",
 		"loadgen_sweep_span_running":                  "GAUGE arm concurrency id mode span speculation",
 		"loadgen_baseline_level_tpot_derived_seconds": level + " percentile speculation",
 	}
