@@ -159,8 +159,8 @@ func (c *Cluster) setHits(counted map[string][2]float64) {
 }
 
 // describe adds the metrics to a list. Values that were not reported have no entry. The turns may name more workers
-// than the metrics.
-func (c *Cluster) describe(s *Section, turns *Routing) {
+// than the metrics. ttft is the mean TTFT of the turns, nil where it is not known.
+func (c *Cluster) describe(s *Section, turns *Routing, ttft *float64) {
 	var facts, workers, queue []string
 	for _, v := range []string{c.Engine, c.GPU} {
 		if v != "" {
@@ -210,10 +210,33 @@ func (c *Cluster) describe(s *Section, turns *Routing) {
 	case c.AchievedUnknown != "":
 		s.add(achieved, "not known: "+api.Printable(c.AchievedUnknown))
 	}
+	s.add("Prompt tokens", strings.Join(c.causes(), ", "))
+	s.add("Mean TTFT", strings.Join(c.firstToken(ttft), ", "))
 	s.add("Speculation", strings.Join(c.speculation(), ", "))
 	if c.GPUMemoryBytes != nil {
 		s.add("GPU memory", gigabytes(*c.GPUMemoryBytes)+" of a GPU")
 	}
+}
+
+// causes lists the shares of the prompt tokens by what became of them. It is empty where they are not known.
+func (c *Cluster) causes() (parts []string) {
+	for i, kind := range api.CauseKinds {
+		if share, known := c.HitCauses[kind]; known && share != 0 {
+			parts = append(parts, api.Percent(share)+" "+strings.ToLower(causeNames[i]))
+		}
+	}
+	return parts
+}
+
+// firstToken divides a mean TTFT in seconds by the engines' own times. It is empty where they are not known.
+func (c *Cluster) firstToken(ttft *float64) (parts []string) {
+	if c.FirstToken == nil || ttft == nil {
+		return nil
+	}
+	for _, p := range c.FirstToken.Split(*ttft) {
+		parts = append(parts, ms(&p.Seconds)+" ms "+p.Name)
+	}
+	return parts
 }
 
 // speculation describes acceptance rate and tokens per step. It is empty if no tokens were drafted.

@@ -209,6 +209,11 @@ func (r *Results) rowsOf(mode int) iter.Seq[*api.BaselineRow] {
 	}
 }
 
+// causeNames names the kinds of [api.CauseKinds], in their order.
+var causeNames = [len(api.CauseTotals{})]string{
+	"Found", "New", "Elsewhere", "Elsewhere, busier", "Evicted", "Remainder", "Unexplained",
+}
+
 // hitCauses says what became of the prompt tokens under each arm or mode: means over the spans that count.
 func (r *Results) hitCauses() Section {
 	if r.Sweep == nil {
@@ -219,9 +224,7 @@ func (r *Results) hitCauses() Section {
 			"in the worker's cache; new to all workers; computed, but only by other workers, of which one was no busier than " +
 			"the chosen one, or all were busier; computed by the worker and evicted since; behind the last whole block; and " +
 			"what the model of the caches holds and the worker did not find. They add up to 100 %."},
-		Table: &Table{Head: []string{
-			sentenceCase(r.side()), "Found", "New", "Elsewhere", "Elsewhere, busier", "Evicted", "Remainder", "Unexplained",
-		}},
+		Table: &Table{Head: append([]string{sentenceCase(r.side())}, causeNames[:]...)},
 	}
 	for i, name := range proof.ModeNames(r.Sweep.Request.Modes) {
 		var sums [len(api.CauseTotals{})]float64

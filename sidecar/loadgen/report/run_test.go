@@ -231,6 +231,8 @@ func TestClusterOfARun(t *testing.T) {
 	many.AllWorkers = &api.AllWorkers{Count: 300}
 	many.Engines = &api.EngineTotals{Drafts: 500, Drafted: 1700, Accepted: 1050, GPUMemory: api.GaugeTotal{
 		Sum: 3 << 40, Readings: 24,
+	}, Placement: &api.PlacementTotals{Prompt: 100, Causes: api.CauseTotals{40, 25, 35}}, FirstToken: api.FirstTokenTotals{
+		Engine: api.Sum{Seconds: .8, Requests: 10}, Queue: api.Sum{Seconds: .2, Requests: 10},
 	}}
 	c.Add(at(13), many)
 	events := []api.Event{{Time: at(9), Kind: api.EventModeChange, By: "ann", Text: "Round-robin\x1b"}}
@@ -242,6 +244,7 @@ func TestClusterOfARun(t *testing.T) {
 		"2.4 requests waited on average, at most 8.0\n",
 		"KV cache hit     75.0 % (95 %: 75.0 % to 75.0 %; from the answers' usage)\n",
 		"60.0 % of the drafted tokens accepted, 2.50 tokens per step\n", "128.0 GiB of a GPU\n",
+		"40.0 % found, 25.0 % new, 35.0 % elsewhere\n", "319 ms router, 20.0 ms queue, 60.0 ms rest\n",
 		"acceptance_rate<55%: passed, value is 60.0 %", "acceptance_rate<70%: FAILED, value is 60.0 %",
 		"tokens_per_step<2: passed, value is 2.50", "14:03:09 mode change: Round-robin\\u001b (ann)\n",
 	} {

@@ -214,7 +214,7 @@ func (r *Run) details() (s Section) {
 	s.add("Error classes", r.errorLines()...)
 	s.add("Answers", r.answerLines()...)
 	s.add("Router", r.routerLines()...)
-	r.Cluster.describe(&s, r.Routing)
+	r.Cluster.describe(&s, r.Routing, r.Metrics.TTFT.Mean)
 	s.add("Cost", costWords(&r.Cost))
 	s.add("Load generator", r.clientLine())
 	s.add("Baseline", r.baselineLines()...)
