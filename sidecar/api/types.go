@@ -648,10 +648,12 @@ type Cluster struct {
 	// metrics do not show how it chose
 	RoutesByKV *bool `json:"routes_by_kv,omitempty"`
 	// how routers chose the workers of the last 60 s, by their own counters
-	Decisions     List[RouterDecision] `json:"router_decisions,omitempty"`
-	FirstToken    *FirstTokenParts     `json:"first_token,omitempty"` // of the last 60 s, by the engines' own times
-	Unread        Unread               `json:"unread,omitzero"`
-	UpdatedSecond float64              `json:"age_seconds"` // time since the last successful reading
+	Decisions List[RouterDecision] `json:"router_decisions,omitempty"`
+	// mean share of a prompt that a router other than Dynamo's expected to find on a worker, in the last 60 s
+	RouterMatch   *float64         `json:"router_match_ratio,omitempty"`
+	FirstToken    *FirstTokenParts `json:"first_token,omitempty"` // of the last 60 s, by the engines' own times
+	Unread        Unread           `json:"unread,omitzero"`
+	UpdatedSecond float64          `json:"age_seconds"` // time since the last successful reading
 
 	// InflightOfWorkers is true if Inflight is the sum over the workers.
 	InflightOfWorkers bool `json:"-"`

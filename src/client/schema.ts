@@ -1117,6 +1117,8 @@ export interface components {
             router?: string;
             /** @description how routers chose the workers of the last 60 s, by their own counters */
             router_decisions?: components["schemas"]["RouterDecision"][];
+            /** @description mean share of a prompt that a router other than Dynamo's expected to find on a worker, in the last 60 s */
+            router_match_ratio?: number;
             /** @description whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the metrics do not show how it chose */
             routes_by_kv?: boolean;
             /** @description max / mean in-flight over the workers */

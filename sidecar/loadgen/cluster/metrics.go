@@ -133,6 +133,7 @@ var (
 				workerBlocks, blockTokens, cacheConfig,
 				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
 				processStart, countersCreate, otherRouters.requests, otherRouters.decisions, gpuEnergy,
+				otherRouters.matchSum, otherRouters.matchCount,
 				firstSum, firstCount, prefillSum, prefillCount,
 			},
 		} {

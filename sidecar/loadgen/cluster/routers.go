@@ -22,6 +22,8 @@ type routerMetrics struct {
 	// decisions are the counters of choices, and outcomes the label of each with the outcome.
 	decisions metric
 	outcomes  map[string]model.LabelName
+	// matchSum and matchCount are those of the histograms of what routers expect to find.
+	matchSum, matchCount metric
 	// labels maps a metric to the label that names the worker.
 	labels map[string]model.LabelName
 }
@@ -48,6 +50,10 @@ func readRouters() (all routerMetrics) {
 		}
 		if r.Metrics.Queued != "" {
 			all.queued = append(all.queued, r.Metrics.Queued)
+		}
+		if r.Metrics.Match != "" {
+			all.matchSum = append(all.matchSum, r.Metrics.Match+"_sum")
+			all.matchCount = append(all.matchCount, r.Metrics.Match+"_count")
 		}
 		for _, d := range r.Metrics.Decisions {
 			if all.outcomes[d.Metric] == "" {

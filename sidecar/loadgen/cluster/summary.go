@@ -32,6 +32,7 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 		Engine:       engineName(r),
 		Router:       routerName(r),
 		Decisions:    decisions(r),
+		RouterMatch:  asRatio(r.ratio(otherRouters.matchSum, otherRouters.matchCount)),
 		FirstToken:   firstToken(r, reading.increase).Means(),
 	}
 	if len(c.Workers) == 0 && len(notes) > 0 {

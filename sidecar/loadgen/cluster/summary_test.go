@@ -54,7 +54,8 @@ func TestClustersOfPages(t *testing.T) {
 			plainVLLM("90", "200", "4", "20")),
 		"sglang-alone":      watched(t, api.SpeculationNotRecorded, begun, plainSGLang("90", "200", "4", "20", "2.4", "0.7")),
 		"sglang-alone-idle": watched(t, api.SpeculationNotRecorded, idle, idle),
-		"smg-alone":         watched(t, api.SpeculationOff, scene{"smg:29000": routerPage(t, "smg")}),
+		"smg-alone": watched(t, api.SpeculationOff, scene{"smg:29000": atRest(routerPage(t, "smg"))},
+			scene{"smg:29000": routerPage(t, "smg")}),
 		"vllm-behind-envoy": watched(t, api.SpeculationOff, scene{
 			"envoy:9901": strings.Replace(routerPage(t, "envoy"), "rq_pending_active{envoy_cluster_name=\"llm\"} 0",
 				"rq_pending_active{envoy_cluster_name=\"llm\"} 3", 1),

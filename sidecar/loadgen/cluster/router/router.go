@@ -56,6 +56,8 @@ type Metrics struct {
 	UntilHeaders bool
 	// Decisions count how the router chose the worker of each request.
 	Decisions []Decision
+	// Match is a histogram over requests of the share of the prompt, 0 to 1, that the chosen worker is expected to have.
+	Match string
 }
 
 // Decision names a counter of a router's choices.
@@ -103,6 +105,7 @@ var All = []Router{
 			Decisions: []Decision{
 				{"smg_worker_selection_total", policyLabel}, {"smg_cache_aware_policy_branch_total", "branch"},
 			},
+			Match: "smg_cache_aware_match_ratio",
 		},
 	},
 	{

@@ -20,11 +20,13 @@ type routing struct {
 	spread    *float64           // of the requests in flight
 	hot       *api.HotPrefix     // the most frequent beginning, if it is frequent
 	predicted *float64           // hit rate that a KV router expected
+	match     *float64           // share of a prompt that another router expected to find
 }
 
 // routing collects the evidence of a cluster.
 func (l *Live) routing(c api.Cluster, spread *float64, work *api.ShadowWork) (r routing) {
 	r = routing{decisions: c.Decisions, outcomes: map[string]float64{}, spread: spread, predicted: c.KV.PredictedRatio}
+	r.match = c.RouterMatch
 	sums := map[string]float64{}
 	for _, d := range c.Decisions {
 		sums[d.Metric] += d.Requests
@@ -60,6 +62,9 @@ func (r *routing) counted() (text string) {
 	}
 	if r.predicted != nil {
 		text += "; the router expected to find " + percent(*r.predicted) + " on the workers that it chose"
+	}
+	if r.match != nil {
+		text += "; the router knew " + percent(*r.match) + " of a prompt on average"
 	}
 	return text
 }

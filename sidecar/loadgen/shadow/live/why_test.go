@@ -36,6 +36,7 @@ func TestReasonsOfMisplacedPrompts(t *testing.T) {
 		router    string
 		sends     bool
 		predicted *float64
+		match     *float64
 		work      *api.ShadowWork
 
 		kind   api.HitCauseKind
@@ -79,7 +80,8 @@ func TestReasonsOfMisplacedPrompts(t *testing.T) {
 		},
 		{
 			name: "spilled", causes: spilled, decisions: []api.RouterDecision{branch("tree_match", 45), branch("spill", 55)},
-			kind: api.CauseSpilled, text: "tree_match 45.0 %, spill 55.0 %",
+			match: new(.77), kind: api.CauseSpilled,
+			text: "tree_match 45.0 %, spill 55.0 %; the router knew 77.0 % of a prompt on average",
 		},
 		{
 			name: "spilled from a hot prefix", causes: spilled, work: hotOne, kind: api.CauseSpilled,
@@ -91,7 +93,9 @@ func TestReasonsOfMisplacedPrompts(t *testing.T) {
 			on(t, func(s *rig) {
 				s.router = c.router
 				s.opts.SendsSession = func() bool { return c.sends }
-				cluster := api.Cluster{Decisions: c.decisions, KV: api.KV{PredictedRatio: c.predicted}}
+				cluster := api.Cluster{
+					Decisions: c.decisions, KV: api.KV{PredictedRatio: c.predicted}, RouterMatch: c.match,
+				}
 				all := causes(&shadow.Figures{Lately: c.causes}, s.routing(cluster, nil, c.work))
 				require.Len(t, all, 2)
 				assert.Equal(t, c.kind, all[1].Kind)
