@@ -20,6 +20,9 @@ type Spot struct {
 	Label string // the level
 }
 
+// digitWidth is about the width of a digit of a label.
+const digitWidth = 7
+
 // Pareto draws two quantities of which more is better against each other: a curve for each trace, with its levels at
 // the points. A curve that is above and to the right of another one is better at any trade between the two.
 func Pareto(title, unit, xName string, all ...Trace) Chart {
@@ -44,7 +47,11 @@ func Pareto(title, unit, xName string, all ...Trace) Chart {
 			through = append(through, &at)
 			title := fmt.Sprintf("%s at %s: %s %s at %s", one.Name, s.Label, number(s.Y), unit, number(s.X))
 			c.Marks = append(c.Marks, mark{class, title, shape(class, at.X, at.Y)})
-			name := label{round(at.X + 2*markSize), round(at.Y + markSize*float64(4-5*(i%2))), s.Label}
+			name := label{round(at.X + 2*markSize), round(at.Y - markSize), s.Label}
+			if i%2 == 0 { // below and to the left, away from a curve above it
+				name.X = round(at.X - markSize - digitWidth*float64(len(s.Label)))
+				name.Y = round(at.Y + 4*markSize)
+			}
 			if !slices.ContainsFunc(c.Labels, name.covers) {
 				c.Labels = append(c.Labels, name)
 			}
