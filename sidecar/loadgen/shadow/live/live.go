@@ -305,6 +305,9 @@ func (l *Live) drop() {
 	l.queue.serial++
 }
 
+// maxNames is the number of workers' names from which on those of workers that are gone are forgotten.
+const maxNames = 4096
+
 // adjust opens an account when the cluster's size is known, and updates its size.
 func (l *Live) adjust(now time.Time) {
 	cluster := l.opts.Cluster() // Cluster and State may block on a caller of Reset
@@ -312,6 +315,9 @@ func (l *Live) adjust(now time.Time) {
 	ids, reportsWorker := l.opts.Capabilities()
 	front := router.ByID(cmp.Or(l.opts.Router(), cluster.Router))
 	byName := map[string]string{}
+	if known := l.ids.Load(); known != nil && len(*known) < maxNames {
+		maps.Copy(byName, *known) // of a worker whose page was not read this time, too
+	}
 	for _, w := range cluster.Workers {
 		byName[w.Name] = w.ID
 	}

@@ -313,10 +313,15 @@ func TestWorkerIsReportedAtTheEnd(t *testing.T) {
 	})
 }
 
-// A router that names a worker by its address adds none to those whose metrics have ids.
+// A router that names a worker by its address adds none to those whose metrics have ids, also while its page is not
+// read.
 func TestWorkerIsNamedByItsAddress(t *testing.T) {
 	on(t, func(s *rig) {
 		for i := range 2 {
+			if i > 0 {
+				s.set(func(s *rig) { s.cluster.Workers = s.cluster.Workers[:1] })
+				pass(2 * time.Second)
+			}
 			f := s.Follow(Sent{ID: "r", Conversation: "1"})
 			f.Routed(prompt(1, 330))
 			f.FirstToken("pod-1")
@@ -328,6 +333,8 @@ func TestWorkerIsNamedByItsAddress(t *testing.T) {
 		got := s.shadow()
 		assert.Equal(t, 2, got.Workers)
 		assert.InDelta(t, 0, *got.CacheError, 1e-9)
+		assert.Equal(t, api.List[api.WorkerWork]{{Worker: "pod-0"}, {Worker: "pod-1", Turns: 2, UncachedTokens: 340}},
+			got.Work.Workers)
 	})
 }
 

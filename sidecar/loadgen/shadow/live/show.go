@@ -57,7 +57,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		s.Measured.InflightSpread = actual.ShownSpread()
 		s.CacheError = new(signed(r))
 	}
-	s.Work = a.rules.work(now, cluster.Workers)
+	s.Work = a.rules.work(now, cluster.Workers, *l.ids.Load())
 	s.Causes = causes(&f, l.routing(cluster, actual.ShownSpread(), s.Work))
 	s.Withheld = withheld(f.Recent)
 	s.AchievedShare, _ = achievedShare(&f)

@@ -96,8 +96,12 @@ func (r *rules) hot(prefixes map[uint64]*prefix, workers map[uint64]*api.WorkerW
 }
 
 // work says how the work of the turns that ended in the last 60 s is divided between the workers that the cluster
-// lists, and others; nil without such turns.
-func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
+// lists, and others, by the ids of names known; nil without such turns.
+func (r *rules) work(now time.Time, listed []api.Worker, known map[string]string) *api.ShadowWork {
+	names := map[uint64]string{}
+	for name, id := range known {
+		names[workerNumber(id)] = name
+	}
 	prefixes, workers, turns, prompt := map[uint64]*prefix{}, map[uint64]*api.WorkerWork{}, 0, 0
 	for i := range listed {
 		workers[workerNumber(listed[i].ID)] = &api.WorkerWork{Worker: listed[i].Name}
@@ -111,7 +115,7 @@ func (r *rules) work(now time.Time, listed []api.Worker) *api.ShadowWork {
 		prompt += t.prompt
 		w := workers[t.worker]
 		if w == nil {
-			w = &api.WorkerWork{Worker: fmt.Sprint(t.worker)}
+			w = &api.WorkerWork{Worker: cmp.Or(names[t.worker], fmt.Sprint(t.worker))}
 			workers[t.worker] = w
 		}
 		w.Turns++
