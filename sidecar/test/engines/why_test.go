@@ -100,15 +100,15 @@ func TestWhyNamesFlaws(t *testing.T) {
 			printed, err := command.Output()
 			require.NoError(t, err)
 			var s api.Shadow
+			asked := time.Now()
 			require.NoError(t, json.Unmarshal(printed, &s))
-			checkFlaw(t, f, &s, boothtest.Turns(t, client, api.DefaultLane, 0))
+			checkFlaw(t, f, &s, counted(boothtest.Turns(t, client, api.DefaultLane, 0), asked.Add(-window)))
 		})
 	}
 }
 
-func checkFlaw(t *testing.T, f *flaw, s *api.Shadow, turns []api.Turn) {
+func checkFlaw(t *testing.T, f *flaw, s *api.Shadow, own byHand) {
 	t.Helper()
-	own := counted(turns)
 	var lines []string
 	for _, c := range s.Causes {
 		lines = append(lines, fmt.Sprintf("%.1f %% %s %s: %s", 100*c.Share, c.Kind, c.Reason, c.Text))
@@ -146,9 +146,12 @@ type byHand struct {
 	busiest float64 // share of the turns at the worker with the most
 }
 
-// counted divides the prompt tokens of turns. Conversations share nothing: what was computed before is the latest
-// earlier prompt of the conversation with its answer, in whole blocks.
-func counted(turns []api.Turn) byHand {
+// window is the time that the command why is about.
+const window = time.Minute
+
+// counted divides the prompt tokens of the turns that ended after a moment. Conversations share nothing: what was
+// computed before is the latest earlier prompt of the conversation with its answer, in whole blocks.
+func counted(turns []api.Turn, from time.Time) byHand {
 	slices.SortFunc(turns, func(a, b api.Turn) int { return a.Started.Compare(b.Started) })
 	type place struct{ conversation, worker string }
 	had := map[place]int{}
@@ -162,6 +165,9 @@ func counted(turns []api.Turn) byHand {
 		anywhere, own := had[place{turn.Conversation, ""}], had[place{turn.Conversation, turn.Worker}]
 		for _, worker := range []string{"", turn.Worker} {
 			had[place{turn.Conversation, worker}] = (*turn.PromptTokens + *turn.OutputTokens) / blockTokens * blockTokens
+		}
+		if turn.Ended.Before(from) {
+			continue
 		}
 		n++
 		workers[turn.Worker]++
