@@ -211,6 +211,7 @@ func agreesWithEngines(t *testing.T, all []reading, report *churn.Report) {
 		before := sumBetween(all, n.At.Add(-time.Duration(churnBefore*float64(time.Second))), n.At)
 		rate, wait := before.cached/before.prompt, before.ttft/before.turns
 		require.NotNil(t, n.HitRate.Recovery)
+		require.NotNil(t, n.TTFT.Recovery)
 		hit := func(margin float64) float64 {
 			return back(all, n.At, func(c counts) bool { return c.cached/c.prompt >= *n.HitRate.Limit+margin })
 		}
