@@ -231,9 +231,11 @@ func TestClusterOfARun(t *testing.T) {
 	many.AllWorkers = &api.AllWorkers{Count: 300}
 	many.Engines = &api.EngineTotals{Drafts: 500, Drafted: 1700, Accepted: 1050, GPUMemory: api.GaugeTotal{
 		Sum: 3 << 40, Readings: 24,
-	}, Placement: &api.PlacementTotals{Prompt: 100, Causes: api.CauseTotals{40, 25, 35}}, FirstToken: api.FirstTokenTotals{
-		Engine: api.Sum{Seconds: .8, Requests: 10}, Queue: api.Sum{Seconds: .2, Requests: 10},
 	}}
+	many.Engines.Placement = &api.PlacementTotals{Prompt: 100, Causes: api.CauseTotals{40, 25, 35}}
+	many.Engines.FirstToken = api.FirstTokenTotals{
+		Engine: api.Sum{Seconds: .8, Requests: 10}, Queue: api.Sum{Seconds: .2, Requests: 10},
+	}
 	c.Add(at(13), many)
 	events := []api.Event{{Time: at(9), Kind: api.EventModeChange, By: "ann", Text: "Round-robin\x1b"}}
 	r := reported(t, some(), func(run *Ended) { run.Cluster, run.Events = c, events }, "acceptance_rate<55%",
