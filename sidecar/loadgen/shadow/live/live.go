@@ -305,6 +305,18 @@ func (l *Live) drop() {
 	l.queue.serial++
 }
 
+// identified returns workers with the ids that are known by their names. Where only a router's page shows a worker, its
+// name stands in place of the id.
+func identified(workers []api.Worker, known map[string]string) []api.Worker {
+	workers = slices.Clone(workers)
+	for i := range workers {
+		if w := &workers[i]; w.ID == w.Name {
+			w.ID = cmp.Or(known[w.Name], w.ID)
+		}
+	}
+	return workers
+}
+
 // maxNames is the number of workers' names from which on those of workers that are gone are forgotten.
 const maxNames = 4096
 
@@ -318,6 +330,7 @@ func (l *Live) adjust(now time.Time) {
 	if known := l.ids.Load(); known != nil && len(*known) < maxNames {
 		maps.Copy(byName, *known) // of a worker whose page was not read this time, too
 	}
+	cluster.Workers = identified(cluster.Workers, byName)
 	for _, w := range cluster.Workers {
 		byName[w.Name] = w.ID
 	}

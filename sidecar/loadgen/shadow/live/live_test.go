@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -317,9 +318,10 @@ func TestWorkerIsReportedAtTheEnd(t *testing.T) {
 // read.
 func TestWorkerIsNamedByItsAddress(t *testing.T) {
 	on(t, func(s *rig) {
-		for i := range 2 {
+		others := [][]api.Worker{nil, {}, {{ID: "pod-1", Name: "pod-1"}}} // as the page of a router shows it
+		for i, other := range others {
 			if i > 0 {
-				s.set(func(s *rig) { s.cluster.Workers = s.cluster.Workers[:1] })
+				s.set(func(s *rig) { s.cluster.Workers = slices.Concat(ready().Workers[:1], other) })
 				pass(2 * time.Second)
 			}
 			f := s.Follow(Sent{ID: "r", Conversation: "1"})
@@ -327,13 +329,13 @@ func TestWorkerIsNamedByItsAddress(t *testing.T) {
 			f.FirstToken("pod-1")
 			pass(time.Second)
 			f.Ended(&api.Turn{
-				Status: api.TurnOK, Worker: "pod-1", PromptTokens: new(330), OutputTokens: new(9), CachedTokens: new(i * 320),
+				Status: api.TurnOK, Worker: "pod-1", PromptTokens: new(330), OutputTokens: new(9), CachedTokens: new(min(i, 1) * 320),
 			})
 		}
 		got := s.shadow()
 		assert.Equal(t, 2, got.Workers)
 		assert.InDelta(t, 0, *got.CacheError, 1e-9)
-		assert.Equal(t, api.List[api.WorkerWork]{{Worker: "pod-0"}, {Worker: "pod-1", Turns: 2, UncachedTokens: 340}},
+		assert.Equal(t, api.List[api.WorkerWork]{{Worker: "pod-0"}, {Worker: "pod-1", Turns: 3, UncachedTokens: 350}},
 			got.Work.Workers)
 	})
 }

@@ -103,6 +103,7 @@ func (r *rules) work(now time.Time, listed []api.Worker, known map[string]string
 		names[workerNumber(id)] = name
 	}
 	prefixes, workers, turns, prompt := map[uint64]*prefix{}, map[uint64]*api.WorkerWork{}, 0, 0
+	listed = identified(listed, known)
 	for i := range listed {
 		workers[workerNumber(listed[i].ID)] = &api.WorkerWork{Worker: listed[i].Name}
 	}
