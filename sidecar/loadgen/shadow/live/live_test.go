@@ -329,7 +329,8 @@ func TestWorkerIsNamedByItsAddress(t *testing.T) {
 			f.FirstToken("pod-1")
 			pass(time.Second)
 			f.Ended(&api.Turn{
-				Status: api.TurnOK, Worker: "pod-1", PromptTokens: new(330), OutputTokens: new(9), CachedTokens: new(min(i, 1) * 320),
+				Status: api.TurnOK, Worker: "pod-1", PromptTokens: new(330), OutputTokens: new(9),
+				CachedTokens: new(min(i, 1) * 320),
 			})
 		}
 		got := s.shadow()
