@@ -40,7 +40,7 @@ func TestSweepOfOneServer(t *testing.T) {
 		"--snapshots=1", "--turns-min=1", "--turns-max=1", "--start-rate=1000", "--target-rps=0")
 	code, stdout, stderr := p.finish()
 	assert.Equal(t, success, code, stderr)
-	assert.Contains(t, stderr, "server at 2: TTFT p95 ")
+	assert.Contains(t, stderr, "server at 2: mean TTFT ")
 	assert.Contains(t, stdout, "| server |")
 }
 

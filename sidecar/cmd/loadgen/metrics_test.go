@@ -29,6 +29,7 @@ var wantMetrics = []struct {
 	{dto.MetricType_HISTOGRAM, "turn", "ttft_seconds tpot_seconds itl_seconds latency_seconds input_tokens output_tokens"},
 	{dto.MetricType_COUNTER, "", "requests_slo_met_total input_tokens_total cached_tokens_total " +
 		"cache_reported_input_tokens_total output_tokens_total store_lost_turns_total"},
+	{dto.MetricType_GAUGE, "", "requests_per_second output_tokens_per_second kv_hit_ratio"},
 	{dto.MetricType_COUNTER, "status", "requests_total conversations_total"},
 	{dto.MetricType_COUNTER, "class", "errors_total"},
 	{dto.MetricType_COUNTER, "- source", "implausible_values_total"},

@@ -63,7 +63,7 @@ func TestShadowOfATrace(t *testing.T) {
 	require.Equal(t, success, code, stderr)
 	assert.Empty(t, stderr, "no progress that soon where there is no terminal")
 	assert.Contains(t, stdout, "80 requests in ")
-	assert.Contains(t, stdout, "2 workers with a KV cache of 100 blocks of 512 tokens each (51200 tokens).")
+	assert.Contains(t, stdout, "2 workers with a KV cache of 100 blocks of 512 tokens each (51,200 tokens).")
 	assert.Contains(t, stdout, "Assumed, since the trace has no times: first token after 500ms and 25ms per output token")
 	assert.Regexp(t, `(?m)^\| sticky +\| +40\.0 % \| +61440 \|`, stdout)
 	assert.Regexp(t, `(?m)^\| kv +\| +40\.0 % \|`, stdout)
@@ -192,7 +192,7 @@ func TestShadowOfOtherForms(t *testing.T) {
 			"The trace lacks input_tokens (replay.input_length is used), cached_tokens, total_time_ms, ttft_ms, worker.",
 		}},
 		{dir + "/t.*.jsonl", []string{"4 requests in 26 s", "# Other routers on t.2.jsonl, t.10.jsonl"}},
-		{dir + "/t.10.jsonl " + dir + "/t.2.jsonl --time-unit=s", []string{"4 requests in 25001 s"}},
+		{dir + "/t.10.jsonl " + dir + "/t.2.jsonl --time-unit=s", []string{"4 requests in 25,001 s"}},
 	} {
 		code, stdout, stderr := command(t, strings.Fields("shadow "+c.args+" --workers=1 --blocks=100 --no-curves")...)
 		require.Equal(t, success, code, stderr)

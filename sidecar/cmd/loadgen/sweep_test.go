@@ -468,9 +468,9 @@ func TestProgressLine(t *testing.T) {
 	}{
 		{v, "trial · [#####-----] 50 % · about 6 min left · 4 spans · KV-aware at 60 again measuring 34/60 s, 99 turns"},
 		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · KV-aware at 60 again " +
-			"measuring 34/60 s, 99 turns · TTFT p95 of KV-aware -23.1 % (-30.2 to -15.4)"},
-		{ranked, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · TTFT p95 of KV-aware -23.1 % " +
-			"(-30.2 to -15.4) against Round-robin, left: KV-aware, Round-robin"},
+			"measuring 34/60 s, 99 turns · TTFT p95 of KV-aware −23.1 % (−30.2 to −15.4)"},
+		{ranked, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · TTFT p95 of KV-aware −23.1 % " +
+			"(−30.2 to −15.4) against Round-robin, left: KV-aware, Round-robin"},
 		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60 warming up 3 s, " +
 			"waiting for 12 initial conversations to end"},
 		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60: changing the mode: " +

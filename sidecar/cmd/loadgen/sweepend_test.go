@@ -137,7 +137,7 @@ func helpShowsDefaults(t *testing.T, defaults []api.SweepRequest) {
 			shows("snapshots", fmt.Sprintf("Default: %d.", *r.Snapshots))
 			shows("warm-up", length(*r.WarmUp))
 		case api.SweepCapacity:
-			shows("resolution", fmt.Sprintf("Default: %g conversations", *r.Resolution))
+			shows("resolution", fmt.Sprintf("Default: %g, or", *r.Resolution))
 			shows("max-time", length(*r.MaxSeconds))
 		}
 	}

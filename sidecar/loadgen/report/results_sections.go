@@ -514,6 +514,8 @@ const overSpans = "A value is the mean of the values of its spans; the share of 
 // howToRead explains advantages and intervals in the tables.
 func (r *Results) howToRead() (text []string) {
 	switch {
+	case len(r.Sides) == 0 && r.OfTrial() && onPairs(r.Sweep.Trial): // an earlier version kept no rows
+		return r.howDecided()
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
 	case r.OfTrial():

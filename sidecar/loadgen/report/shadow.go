@@ -152,7 +152,7 @@ func (r *Shadow) Records() [][]string {
 		}
 		all = append(all, []string{
 			"policies", p.Policy, strconv.Itoa(r.Setting.Workers), strconv.Itoa(r.Setting.Blocks), number(p.HitRatio),
-			strconv.FormatInt(p.PrefillTokens, 10), spread, strconv.FormatInt(p.Crowded, 10),
+			api.Count(p.PrefillTokens), spread, strconv.FormatInt(p.Crowded, 10),
 		})
 	}
 	for _, curve := range r.curves() {
@@ -212,8 +212,8 @@ func (r *Shadow) facts() []string {
 	facts := []string{
 		fmt.Sprintf("%s requests in %s s (they arrive over %s s), %s.", api.Count(t.Requests), whole(t.Seconds),
 			tenths(t.Arrivals), origin),
-		fmt.Sprintf("%s with a KV cache of %d blocks of %d tokens each (%d tokens).", plural(s.Workers, "worker"), s.Blocks,
-			s.BlockTokens, s.Blocks*s.BlockTokens),
+		fmt.Sprintf("%s with a KV cache of %s blocks of %s tokens each (%s tokens).", plural(s.Workers, "worker"), api.Count(s.Blocks),
+			api.Count(s.BlockTokens), api.Count(s.Blocks*s.BlockTokens)),
 	}
 	return append(facts, r.Assumptions...)
 }
@@ -271,7 +271,7 @@ func (r *Shadow) findings() []Section {
 		if p.Spread != nil {
 			spread = tenths(*p.Spread)
 		}
-		t.add(p.Policy, api.Percent(p.HitRatio), strconv.FormatInt(p.PrefillTokens, 10), spread)
+		t.add(p.Policy, api.Percent(p.HitRatio), api.Count(p.PrefillTokens), spread)
 	}
 	return filled([]Section{{Items: unnamed(r.facts())}, {Table: t}, {Items: unnamed(r.doubts())}})
 }

@@ -189,6 +189,8 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		assert.EqualValues(t, []string{
 			"Each span begins on cold caches.",
 			"What it can find is known after its first block: no such trial of these arms was run on this target.",
+			"A block takes at least 51 seconds, so that at most 4 fit into 4 minutes. The first look comes after block 2, 102 " +
+				"seconds after the start at the earliest.",
 		}, before.Words)
 
 		first := b.done(b.begun(trial()).ID)
@@ -281,7 +283,7 @@ func TestPriorOfSameArms(t *testing.T) {
 		require.NotNil(t, o.Prior)
 		assert.Equal(t, 3, o.Prior.Trials)
 		assert.Less(t, o.Detectable.Difference, *o.Prior.Without)
-		assert.Regexp(t, `The scatter of 3 earlier trials counts; without it, \d+\.\d % or more\. .* after block 1\.$`, o.Words[1])
+		assert.Regexp(t, `The scatter of 3 earlier trials counts; without it, \d+\.\d % or more\. .* after block 1, .*\.$`, o.Words[1])
 		q := trial()
 		q.Modes = []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeKV}}
 		o, err = outlook(q)

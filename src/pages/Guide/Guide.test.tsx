@@ -2,11 +2,11 @@ import { act, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { MemoryRouter } from 'react-router-dom';
 
-import { ClientProvider } from '../../client';
+import { ClientProvider, type HeadlineKind } from '../../client';
 import { bothLanes } from '../../components/Twin/fixtures';
 import { violations } from '../../test/axe';
 import { builtIn } from '../../test/builtIn';
-import { column, FakeClient, improved, settings, type LaneChange } from '../../test/fixtures';
+import { column, FakeClient, headline, settings, type LaneChange } from '../../test/fixtures';
 import { answered, settled } from '../../test/settled';
 import digitalocean from '../../vendor/digitalocean.json';
 import neutral from '../../vendor/neutral.json';
@@ -85,14 +85,15 @@ describe('figures', () => {
 
   it('that contradict the usual claim are reported', async () => {
     const { client } = await show('/guide#question-crossover');
-    const ttft = (percent: number): LaneChange => {
-      const p95 = { value: 0.73, lookup: 'exact' as const, improvement: improved(percent) };
+    const says = (kind: HeadlineKind): LaneChange => {
+      const p95 = { value: 0.73, lookup: 'exact' as const };
       const columns = [column({ ttft: { p50: { lookup: 'not_recorded' }, p95 } })];
-      return { ...started, baseline: { ...started.baseline, columns } };
+      const lines = [{ against: 'recorded' as const, metric: 'ttft_p95', kind, text: '' }];
+      return { ...started, baseline: { ...started.baseline, columns, headline: headline({ lines }) } };
     };
-    act(() => client.show(ttft(-330)));
+    act(() => client.show(says('worse')));
     expect(entry('question-crossover')).toHaveTextContent('That is the case right now: TTFT p95 is 544 ms live');
-    act(() => client.show(ttft(25)));
+    act(() => client.show(says('better')));
     expect(entry('question-crossover')).toHaveTextContent('Right now KV-aware routing is ahead');
   });
 });

@@ -136,7 +136,7 @@ func TestDifferenceIsRelativeToMain(t *testing.T) {
 		"25.0 % higher":     {Metric: proof.TTFTMean, A: .2, B: .25},
 		"250.0 ms higher":   {Metric: proof.TTFTMean, B: .25},
 		"1.5 ms higher":     {Metric: proof.TPOTMean, B: .0015},
-		"0.0 ms higher":     {Metric: proof.LatencyMean},
+		"0.0 ms":            {Metric: proof.LatencyMean},
 		"40.0 points lower": {Metric: proof.HitRate, A: .4},
 	} {
 		assert.Equal(t, want, amount(&p))
