@@ -204,17 +204,22 @@ func (c *Cluster) describe(s *Section, turns *Routing, ttft *float64) {
 	}
 	s.add("Workers", strings.Join(workers, ", "))
 	s.add("Queue", strings.Join(queue, ", "))
-	switch {
-	case c.AchievedShare != nil:
-		s.add(achieved, api.Percent(*c.AchievedShare))
-	case c.AchievedUnknown != "":
-		s.add(achieved, "not known: "+api.Printable(c.AchievedUnknown))
-	}
+	c.describeAchieved(s)
 	s.add("Prompt tokens", strings.Join(c.causes(), ", "))
 	s.add("Mean TTFT", strings.Join(c.firstToken(ttft), ", "))
 	s.add("Speculation", strings.Join(c.speculation(), ", "))
 	if c.GPUMemoryBytes != nil {
 		s.add("GPU memory", gigabytes(*c.GPUMemoryBytes)+" of a GPU")
+	}
+}
+
+// describeAchieved adds the share of the best placement's hit rate, or why it is not known.
+func (c *Cluster) describeAchieved(s *Section) {
+	switch {
+	case c.AchievedShare != nil:
+		s.add(achieved, api.Percent(*c.AchievedShare))
+	case c.AchievedUnknown != "":
+		s.add(achieved, "not known: "+api.Printable(c.AchievedUnknown))
 	}
 }
 

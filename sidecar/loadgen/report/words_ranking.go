@@ -66,10 +66,7 @@ func (r *Results) rankingWords() string {
 	t, k := r.Sweep.Trial, r.Sweep.Trial.Ranking
 	at := fmt.Sprintf("at %s, on %s: ", api.LevelsInWords(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
 	best := r.armName(k.Places[0].Arm)
-	lead := changeOf(t.Primary, true, "") + " than under " + r.armName(k.Places[1].Arm)
-	if verbOf(t.Primary.Difference) != " is " {
-		lead = changeOf(t.Primary, true, "") + " from that under " + r.armName(k.Places[1].Arm)
-	}
+	lead := r.leadWords()
 	under := "under " + best + ", " + lead
 	rest := append([]string{r.rankedFailures()}, r.rankedGuards()...)
 	var clauses []string
@@ -116,6 +113,15 @@ func (r *Results) rankingWords() string {
 		clauses = append(clauses, r.groupWords()...)
 	}
 	return sentenceCase(start+at+strings.Join(clauses, "; ")) + "."
+}
+
+// leadWords compares the first place with the second one by the deciding metric.
+func (r *Results) leadWords() string {
+	t, than := r.Sweep.Trial, " than under "
+	if verbOf(t.Primary.Difference) != " is " {
+		than = " from that under "
+	}
+	return changeOf(t.Primary, true, "") + than + r.armName(t.Ranking.Places[1].Arm)
 }
 
 // decidedWords describes what an undecided trial has decided: the arms that may be the best, and those that are worse.

@@ -428,8 +428,10 @@ func TestChangesInWords(t *testing.T) {
 // What a trial says before its start has the number of blocks that fit into its time.
 func TestOutlookSaysHowManyBlocksFit(t *testing.T) {
 	s := tried(proof.Running, nil)
-	p := proof.Plan{A: roundRobin, B: kv, Level: s.Request.Levels[0], Primary: proof.TTFT95, Seconds: 60, MaxTime: 3600,
-		Before: 30, Latency: 25}
+	p := proof.Plan{
+		A: roundRobin, B: kv, Level: s.Request.Levels[0], Primary: proof.TTFT95, Seconds: 60, MaxTime: 3600,
+		Before: 30, Latency: 25,
+	}
 	assert.Equal(t, "A block takes at least 8 minutes, so that at most 7 fit into 60 minutes. The first look comes after "+
 		"block 2, 16 minutes after the start at the earliest.", Outlook(&s.Request, &api.TrialState{FirstLook: 2}, &p)[2])
 }

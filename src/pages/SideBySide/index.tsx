@@ -114,8 +114,7 @@ function Page({ both }: { both: Both }) {
         title="Turn by turn"
         info={
           'Turn n of conversation k on one lane next to the same turn on the other. Differences ' +
-          'between conversations cancel out as long as both lanes give similar answers; the ' +
-          'pairing column shows to what extent.'
+          'between conversations cancel out as long as both lanes give similar answers.'
         }
       >
         {shown ? <Pairs twin={shown} bare /> : <p>{problem ? 'No current data on pairs.' : 'Waiting for pairs…'}</p>}
