@@ -462,6 +462,8 @@ var figuresOf = map[string]string{
 	"loadgen_output_tokens_total":                            "output_tokens_per_second",
 	"dynamo_frontend_output_tokens_total":                    "output_tokens_per_second",
 	"loadgen_cached_tokens_total":                            "kv_hit_ratio",
+	"loadgen_kv_hit_ratio":                                   "kv_hit_ratio",
+	"loadgen_output_tokens_per_second":                       "output_tokens_per_second",
 	"loadgen_shadow_hit_ratio":                               "kv_hit_ratio",
 	"loadgen_baseline_level_kv_hit_ratio":                    "kv_hit_ratio",
 	"loadgen_baseline_level_output_tokens":                   "output_tokens_per_second",

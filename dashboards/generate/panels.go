@@ -12,8 +12,7 @@ const (
 	gray      = "#9aa0a8"
 	gpuLegend = "{{Hostname}} GPU {{gpu}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"
 
-	hitRatio = `sum(rate(loadgen_cached_tokens_total{lane="$lane"}[1m])) / ` +
-		`sum(rate(loadgen_cache_reported_input_tokens_total{lane="$lane"}[1m]))`
+	hitRatio = `max(loadgen_kv_hit_ratio{lane="$lane"})`
 
 	outputTokensText = "Output tokens per second of all workers together, as a rate over one minute. From the " +
 		"frontend's counter of output tokens."
@@ -44,6 +43,9 @@ func timeseries(p panel, fields ...object) panel {
 	p.options = with(seriesOptions, p.options)
 	if p.noValue == "" {
 		p.noValue = noRun
+	}
+	if p.unit == "percentunit" {
+		p.defaults = with(object{"decimals": 1}, p.defaults)
 	}
 	p.defaults = with(object{
 		"min": 0, "color": object{"mode": "palette-classic"}, "thresholds": thresholds("transparent"),

@@ -46,17 +46,16 @@ var routers = dashboard{
 			overrides: []object{override("~/^SLO/", objective...)},
 		}, `loadgen_ttft_all_seconds{quantile="0.95", lane=~".+"}`, eachLane),
 		byLane(panel{
-			id: 4, title: "Output tokens/s by lane", at: grid{12, 18, 12, 8}, unit: "none",
-			description: "Output tokens per second received by the clients of each lane, over the last minute. From the load " +
-				"generator's counters.",
-		}, `sum by (lane) (rate(loadgen_output_tokens_total{lane=~".+"}[1m]))`, eachLane),
+			id: 4, title: "Output tokens/s by lane", at: grid{12, 18, 12, 8}, unit: "locale",
+			description: "Output tokens per second received by the clients of each lane, over the last 60 s. From the load " +
+				"generator.",
+		}, `max by (lane) (loadgen_output_tokens_per_second{lane=~".+"})`, eachLane),
 		byLane(panel{
 			id: 5, title: "KV hit rate by lane", at: grid{0, 26, 12, 8}, unit: "percentunit",
 			description: "Share of prompt tokens served from a cache over the last minute, per lane. From the load generator, " +
 				"if answers report their cached tokens.",
 			defaults: object{"max": 1},
-		}, `sum by (lane) (rate(loadgen_cached_tokens_total{lane=~".+"}[1m])) / `+
-			`sum by (lane) (rate(loadgen_cache_reported_input_tokens_total{lane=~".+"}[1m]))`, eachLane),
+		}, `max by (lane) (loadgen_kv_hit_ratio{lane=~".+"})`, eachLane),
 		byLane(panel{
 			id: 6, title: "In-flight spread by lane", at: grid{12, 26, 12, 8}, unit: "short",
 			description: "Requests in flight at the busiest worker minus those at the least busy, mean over the last 60 s, " +

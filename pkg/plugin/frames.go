@@ -110,7 +110,7 @@ func grafanaUnit(u api.Unit) string {
 	case api.UnitRequestsPerSecond:
 		return "reqps"
 	}
-	return "none"
+	return "locale" // with separators of thousands
 }
 
 // kpi returns a row of figures. They are null for a workload that does not run.
