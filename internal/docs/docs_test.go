@@ -425,6 +425,9 @@ func TestDocumentedNamesExist(t *testing.T) {
 	for _, f := range api.Times { // their series are named after them
 		names["loadgen_"+f.Key+"_seconds"], names["loadgen_"+f.Key+"_all_seconds"] = true, true
 	}
+	for _, f := range api.Figures {
+		names["loadgen_"+f.Metric] = names["loadgen_"+f.Metric] || f.Metric != "" && f.Live != nil
+	}
 	for _, path := range tracked(t, "*.go", "*.yaml", "*.yml", "deploy/Dockerfile") {
 		text := content(t, path)
 		for _, name := range variable.FindAllString(text, -1) {

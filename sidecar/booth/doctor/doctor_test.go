@@ -233,7 +233,7 @@ func TestHealthyBoothHasNoProblems(t *testing.T) {
 		"Load generator: ok: it responds, version 1.2.3",
 		"Load generator: ok: its database",
 		"Target: ok: 2 of 2 workers have registered",
-		"Target: ok: the router knows the caches: it predicts a hit rate of 97 %",
+		"Target: ok: the router knows the caches: it predicts a hit rate of 97.0 %",
 		"Target: ok: the router is NVIDIA Dynamo; its metrics: dynamo_component_requests_total",
 		"Target: ok: the worker of a turn is known by nvext.worker_id",
 		"Target: ok: cached tokens come from usage: 32 of a repeated prompt",

@@ -476,8 +476,8 @@ func (l *Lane) OpeningOf(conversation string) int64 {
 	return l.Opening(workload.Draw{Seed: l.opts.Seed, Number: number})
 }
 
-// MedianLatency returns the median latency in seconds of the turns of the last 60 s; 0 while the workload does not run at
-// the level, and before its first turn has ended.
+// MedianLatency returns the median latency in seconds of the turns of the last 60 s; 0 while the workload does not run
+// at the level, and before its first turn has ended.
 func (l *Lane) MedianLatency(level api.Level) float64 {
 	if s := l.State(); !s.Running || s.Concurrency.Target != level {
 		return 0

@@ -146,8 +146,8 @@ func (l *Lane) dropUnsettled(now time.Time) {
 	step, _, wait := l.steps.view(now)
 	if l.lease == nil && l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 &&
 		!sufficesAtEnd(now, step, wait) {
-		l.noteDropped(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s, or %.0f s in a step "+
-			"that lasted %[2]g s",
+		l.noteDropped(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s, or %.0f s in a "+
+			"step that lasted %[2]g s",
 			(settleSpan-wait).Seconds(), settleSpan.Seconds(), settleSpan.Seconds()/2))
 	}
 }

@@ -212,8 +212,8 @@ func (r *Shadow) facts() []string {
 	facts := []string{
 		fmt.Sprintf("%s requests in %s s (they arrive over %s s), %s.", api.Count(t.Requests), whole(t.Seconds),
 			tenths(t.Arrivals), origin),
-		fmt.Sprintf("%s with a KV cache of %s blocks of %s tokens each (%s tokens).", plural(s.Workers, "worker"), api.Count(s.Blocks),
-			api.Count(s.BlockTokens), api.Count(s.Blocks*s.BlockTokens)),
+		fmt.Sprintf("%s with a KV cache of %s blocks of %s tokens each (%s tokens).", plural(s.Workers, "worker"),
+			api.Count(s.Blocks), api.Count(s.BlockTokens), api.Count(s.Blocks*s.BlockTokens)),
 	}
 	return append(facts, r.Assumptions...)
 }

@@ -20,8 +20,8 @@ type armValue struct {
 	difference string
 }
 
-// armValues returns the deciding metric of every arm so far. decides reports whether the first one is the reference that
-// the intervals compare with.
+// armValues returns the deciding metric of every arm so far. decides reports whether the first one is the reference
+// that the intervals compare with.
 func (r *Results) armValues() (all []armValue, decides bool) {
 	t, m := r.Sweep.Trial, r.primary()
 	switch k := r.ranking(); {

@@ -264,8 +264,8 @@ func (r *Results) placesSection() Section {
 	k, m := r.ranking(), proof.Metric(r.Sweep.Trial.Primary.Metric)
 	s := Section{
 		Title: "The verdict", Level: 3,
-		Text: []string{"An arm may have each of the places in its row: another one is ahead of it where that is shown to be " +
-			"better. The value is over all blocks. Of an arm that left the trial, it is what is estimated for the blocks " +
+		Text: []string{"An arm may have each of the places in its row: another one is ahead of it where that is shown to " +
+			"be better. The value is over all blocks. Of an arm that left the trial, it is what is estimated for the blocks " +
 			"without it, or none where it did not serve."},
 		Table: &Table{Words: []int{1}, Head: []string{"Place", "Arm", sentenceCase(m.Name()) + " (decides)"}},
 	}

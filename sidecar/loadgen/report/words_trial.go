@@ -96,20 +96,21 @@ func Outlook(q *api.SweepRequest, t *api.TrialState, p *proof.Plan) []string {
 	if d == nil {
 		block, first := p.LeastSeconds()
 		return []string{how, "What it can find is known after its first block: no such trial of these arms was run on this " +
-			"target.", fmt.Sprintf("A block takes at least %s, so that at most %d fit into %s. The first look comes after block "+
-			"%d, %s after the start at the earliest.", durationText(block), int(p.MaxTime/block), durationText(p.MaxTime),
+			"target.", fmt.Sprintf("A block takes at least %s, so that at most %d fit into %s. The first look comes after "+
+			"block %d, %s after the start at the earliest.", durationText(block), int(p.MaxTime/block), durationText(p.MaxTime),
 			t.FirstLook, durationText(first))}
 	}
 	text := "It " + finds(q, d)
 	if prior != nil {
 		text += fmt.Sprintf(" The scatter of %s counts", plural(prior.Trials, "earlier trial"))
 		if prior.Without != nil {
-			text += fmt.Sprintf("; without it, %s%s or more", tenths(100**prior.Without), unitOf(proof.Metric(*q.Primary).Share()))
+			unit := unitOf(proof.Metric(*q.Primary).Share())
+			text += fmt.Sprintf("; without it, %s%s or more", tenths(100**prior.Without), unit)
 		}
 		text += "."
 	}
-	return []string{how, fmt.Sprintf("%s A block takes about %s, so that %d fit into %s, and the first look comes after block "+
-		"%d, about %s after the start.", text, durationText(d.BlockSeconds), int(p.MaxTime/d.BlockSeconds),
+	return []string{how, fmt.Sprintf("%s A block takes about %s, so that %d fit into %s, and the first look comes after "+
+		"block %d, about %s after the start.", text, durationText(d.BlockSeconds), int(p.MaxTime/d.BlockSeconds),
 		durationText(p.MaxTime), t.FirstLook, durationText(float64(t.FirstLook)*d.BlockSeconds))}
 }
 
@@ -437,8 +438,8 @@ func change(difference, low, high float64, m proof.Metric) string {
 	return fmt.Sprintf("%s (%s to %s)", text, directed(low, m), directed(high, m))
 }
 
-// verdictSections returns the outcome of a trial by the deciding metric first: all metrics of two arms, or the places of
-// more. It returns nothing before the first look.
+// verdictSections returns the outcome of a trial by the deciding metric first: all metrics of two arms, or the places
+// of more. It returns nothing before the first look.
 func (r *Results) verdictSections() []Section {
 	switch {
 	case r.Sweep == nil || r.Sweep.Trial == nil || r.Sweep.Trial.Primary == nil:

@@ -110,7 +110,8 @@ var (
 			"the same when it is repeated.", "id", "span", "arm", "mode", "speculation", "concurrency")
 )
 
-// liveFigures are the figures with one live value, and a name among the metrics of recorded results, which theirs is, too.
+// liveFigures are the figures with one live value and a name among the metrics of recorded results, which is also the
+// name of their own.
 var liveFigures = slices.DeleteFunc(slices.Clone(api.Figures), func(f *api.Figure) bool {
 	return f.Live == nil || f.Metric == ""
 })

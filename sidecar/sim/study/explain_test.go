@@ -127,7 +127,8 @@ func TestExplainDescribesDifferencesAndCauses(t *testing.T) {
 			"and 16.5 % of the prompt tokens are recomputed against 2.5 %.",
 		"At 180, KV-aware is furthest behind Round-robin, with a TTFT p95 of 3,500 ms against 750 ms: " +
 			"it waits longer in queues and does not recompute more tokens. " +
-			"The longest wait in a queue is 22,000 ms against 2,000 ms, and 3.0 % of the prompt tokens are recomputed against 18.5 %. " +
+			"The longest wait in a queue is 22,000 ms against 2,000 ms, and 3.0 % of the prompt tokens are recomputed " +
+			"against 18.5 %. " +
 			"Its load is less even: its busiest worker has 11.5 more requests in flight than its least busy " +
 			"(Round-robin: 4.5), in 12.5 % of the seconds some worker has more in flight than its batch holds " +
 			"(Round-robin: 0.0 %) and 25.0 % of the first turns go to a worker more than 10 % busier than the average " +
