@@ -65,10 +65,10 @@ func TestShadowOfATrace(t *testing.T) {
 	assert.Contains(t, stdout, "80 requests in ")
 	assert.Contains(t, stdout, "2 workers with a KV cache of 100 blocks of 512 tokens each (51,200 tokens).")
 	assert.Contains(t, stdout, "Assumed, since the trace has no times: first token after 500ms and 25ms per output token")
-	assert.Regexp(t, `(?m)^\| sticky +\| +40\.0 % \| +61440 \|`, stdout)
+	assert.Regexp(t, `(?m)^\| sticky +\| +40\.0 % \| +61,440 \|`, stdout)
 	assert.Regexp(t, `(?m)^\| kv +\| +40\.0 % \|`, stdout)
-	assert.Regexp(t, `(?m)^\| round_robin +\| +0\.0 % \| +102400 \|`, stdout)
-	assert.Regexp(t, `(?m)^\| best +\| +40\.0 % \| +61440 \| +– \|`, stdout)
+	assert.Regexp(t, `(?m)^\| round_robin +\| +0\.0 % \| +102,400 \|`, stdout)
+	assert.Regexp(t, `(?m)^\| best +\| +40\.0 % \| +61,440 \| +– \|`, stdout)
 	assert.NotContains(t, stdout, "| actual", "the real workers are unknown")
 	assert.Contains(t, stdout, "## Hit rate by cache capacity, 2 workers")
 	assert.Contains(t, stdout, "| 1 | 40.0 % | 40.0 % | 40.0 % | 40.0 % |", "with one worker there is nothing to choose")
@@ -96,7 +96,7 @@ func TestShadowOfDynamosTrace(t *testing.T) {
 	args := []string{"shadow", "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--no-curves"}
 	code, stdout, stderr := command(t, append(args, "--answers=forgotten")...)
 	require.Equal(t, success, code, stderr)
-	assert.Contains(t, stdout, "3 workers with a KV cache of 11119 blocks of 32 tokens each")
+	assert.Contains(t, stdout, "3 workers with a KV cache of 11,119 blocks of 32 tokens each")
 	assert.Regexp(t, `(?m)^\| actual +\| +32\.6 % \|`, stdout)
 	assert.Contains(t, stdout, "Cache model: with the real choices the modeled hit rate is 32.6 %; the workers "+
 		"reported 32.6 % (6 requests, error 0.0 points).")
