@@ -68,7 +68,6 @@ func (r *Results) rankingWords() string {
 	best := r.armName(k.Places[0].Arm)
 	lead := r.leadWords()
 	under := "under " + best + ", " + lead
-	rest := append([]string{r.rankedFailures()}, r.rankedGuards()...)
 	var clauses []string
 	var start string
 	switch proof.Verdict(t.Verdict) {
@@ -108,7 +107,7 @@ func (r *Results) rankingWords() string {
 			clauses = append(clauses, "may be the best: "+join(may))
 		}
 	}
-	clauses = append(clauses, rest...)
+	clauses = append(append(clauses, r.rankedFailures()), r.rankedGuards()...)
 	if proof.Verdict(t.Verdict) != proof.NoDifference {
 		clauses = append(clauses, r.groupWords()...)
 	}

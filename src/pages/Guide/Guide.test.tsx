@@ -88,7 +88,7 @@ describe('figures', () => {
     const says = (kind: HeadlineKind): LaneChange => {
       const p95 = { value: 0.73, lookup: 'exact' as const };
       const columns = [column({ ttft: { p50: { lookup: 'not_recorded' }, p95 } })];
-      const lines = [{ against: 'recorded' as const, metric: 'ttft_p95', kind, text: '' }];
+      const lines = [{ against: 'recorded' as const, metric: 'ttft_p95' as const, kind, text: '' }];
       return { ...started, baseline: { ...started.baseline, columns, headline: headline({ lines }) } };
     };
     act(() => client.show(says('worse')));
