@@ -81,7 +81,7 @@ var booth = dashboard{
 			id: 8, title: "KV hit rate, 60 s", at: grid{12, 23, 12, 7}, unit: "percentunit", noValue: noEngine,
 			description: "Share of prompt tokens served from a KV cache: as reported to clients, as predicted by the router " +
 				"for the chosen worker, and as it would have been on the worker with the longest cached prefix. The first is " +
-				"from the load generator's counters, the others from the router's; they are drawn where it chose the workers " +
+				"from the load generator, the others from the router's counters; they are drawn where it chose the workers " +
 				"of the whole minute by their caches.",
 			lines: []line{
 				{name: "KV hit rate", expr: hitRatio, style: []property{color("text"), fill(8)}, settles: thisLane},

@@ -45,7 +45,8 @@ var demo = dashboard{
 		timeseries(referenced(panel{
 			id: 10, title: "KV Cache", at: grid{12, 21, 12, 8}, unit: "percentunit",
 			description: "Share of prompt tokens served from a KV cache, over one minute. The thick line is measured at the " +
-				"client, from the cached tokens that each completed answer reports; it is absent if answers do not report them. " +
+				"client, from the cached tokens that each completed answer reports; if answers do not, it is the " +
+				"frontend's or the engines'. " +
 				"The thin line is calculated from the frontend's counters (or from vLLM's or SGLang's, if the frontend has " +
 				"none), per request, since input tokens count at a request's start and cached tokens at its end; it ends while " +
 				"the requests that start are so much shorter than those that end that it would exceed 100 %. " +

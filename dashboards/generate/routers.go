@@ -52,8 +52,8 @@ var routers = dashboard{
 		}, `max by (lane) (loadgen_output_tokens_per_second{lane=~".+"})`, eachLane),
 		byLane(panel{
 			id: 5, title: "KV hit rate by lane", at: grid{0, 26, 12, 8}, unit: "percentunit",
-			description: "Share of prompt tokens served from a cache over the last minute, per lane. From the load generator, " +
-				"if answers report their cached tokens.",
+			description: "Share of prompt tokens served from a cache over the last minute, per lane. From the load generator; " +
+				"by the frontend's or the engines' counters if answers do not report their cached tokens.",
 			defaults: object{"max": 1},
 		}, `max by (lane) (loadgen_kv_hit_ratio{lane=~".+"})`, eachLane),
 		byLane(panel{
