@@ -78,13 +78,15 @@ func run(ctx context.Context, args []string) error {
 		return simulate(ctx, args[1])
 	case len(args) == 1 && tables[args[0]] != nil:
 		return tables[args[0]](ctx)
+	case len(args) == 2 && args[0] == "streams":
+		return withNumber(args[1], func(n int) error { return table(ctx, []row{{streams: n}}) })
 	case len(args) == 2 && args[0] == "twin":
 		return withNumber(args[1], func(n int) error { return twinTable(ctx, n) })
 	case len(args) == 0:
 		return errors.Join(table(ctx, rows()), twinTable(ctx, laneStreams), membersTable(ctx), boothTable(ctx),
 			simulationTable(ctx))
 	}
-	return fmt.Errorf("bench takes no arguments, or \"streams\" for reading streams beside the plain loop alone, " +
+	return fmt.Errorf("bench takes no arguments, or \"streams\" for reading streams beside the plain loop alone (or a number of streams without it), " +
 		"\"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes " +
 		"alone (and how many streams each), \"long\" for the memory of long conversations alone, \"members\" for members " +
 		"alone, or \"simulation\" for simulations alone")
