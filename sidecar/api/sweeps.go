@@ -423,9 +423,12 @@ type Sweep struct {
 	Spans      List[SweepSpan] `json:"spans"` // in the order in which they ended
 	// figures of each level and mode over all spans that count, with 95 % intervals by Student's t over these spans, or
 	// over parts of the span if there is only one
-	Rows     List[BaselineRow] `json:"rows"`
-	Trial    *TrialState       `json:"trial,omitempty"`
-	Capacity *Capacity         `json:"capacity,omitempty"`
+	Rows List[BaselineRow] `json:"rows"`
+	// what the router of each arm was found to do before a trial, in words; absent: none was recognized at an address of
+	// its own, or a setting forbids the look
+	RouterFindings []string    `json:"router_findings,omitempty"`
+	Trial          *TrialState `json:"trial,omitempty"`
+	Capacity       *Capacity   `json:"capacity,omitempty"`
 }
 
 // SweepProgress is the progress of a sweep.

@@ -2913,6 +2913,8 @@ export interface components {
             reason?: string;
             /** @description with all defaults filled in */
             request: components["schemas"]["SweepRequest"];
+            /** @description what the router of each arm was found to do before a trial, in words; absent: none was recognized at an address of its own, or a setting forbids the look */
+            router_findings?: string[];
             /** @description figures of each level and mode over all spans that count, with 95 % intervals by Student's t over these spans, or over parts of the span if there is only one */
             rows: components["schemas"]["BaselineRow"][];
             /** @description in the order in which they ended */

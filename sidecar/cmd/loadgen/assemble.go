@@ -543,6 +543,9 @@ func (g *generator) build(ctx context.Context, conf *config.Config, texts *corpu
 	if g.twins != nil {
 		sweeps.Twin = g.sides[1].lane
 	}
+	if conf.Sweep == nil || conf.Sweep.Probe {
+		sweeps.Look = lookAtRouters(conf)
+	}
 	g.sweeps, err = sweep.Open(ctx, sweeps)
 	if err != nil {
 		return err

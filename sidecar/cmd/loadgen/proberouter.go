@@ -78,13 +78,13 @@ func probeRouter(ctx context.Context, conf *config.Config, o probe.Options) (_ p
 // lookTimeout bounds the look at a router before a trial, which takes up to 17 s in front of real engines.
 const lookTimeout = 30 * time.Second
 
-// lookAtRouters returns a function that looks at the router of each arm with an address of its own, and says what has
-// no effect, or is not known. A router that is not recognized, or does not answer, costs no time: the trial itself
+// lookAtRouters returns a function that looks at the routers of arms with addresses of their own, and says of each what
+// has no effect, or is not known. A router that is not recognized, or does not answer, costs no time: the trial itself
 // reports one that does not serve.
-func lookAtRouters(conf *config.Config, say func(string)) func(context.Context) {
-	return func(ctx context.Context) {
+func lookAtRouters(conf *config.Config) func(context.Context, []api.ModeState) []string {
+	return func(ctx context.Context, arms []api.ModeState) (all []string) {
 		for _, at := range addressed(conf) {
-			if at.arm == "" {
+			if !slices.ContainsFunc(arms, func(m api.ModeState) bool { return m.Text() == at.arm }) {
 				continue
 			}
 			timed, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -99,8 +99,9 @@ func lookAtRouters(conf *config.Config, say func(string)) func(context.Context) 
 					lines = append(lines, f.Text)
 				}
 			}
-			say(strings.Join(lines, "; "))
+			all = append(all, strings.Join(lines, "; "))
 		}
+		return all
 	}
 }
 

@@ -50,8 +50,6 @@ type question struct {
 	ready   func() error // why the target cannot serve; nil: it can
 	state   func() api.State
 	say     func(text string) // writes a line of progress
-	// look looks at the routers of the arms before the first attempt to begin; nil does not.
-	look func(context.Context)
 
 	kept    string                 // the unfinished sweep to resume; empty: none
 	id      atomic.Pointer[string] // nil: not begun
@@ -75,9 +73,6 @@ func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*ques
 			return nil, err
 		}
 		q.asked.Request.Like = like
-	}
-	if q.asked.Probe {
-		q.look = lookAtRouters(conf, q.say)
 	}
 	return q, q.lookBack(ctx)
 }
@@ -352,10 +347,6 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 	if err := q.ready(); err != nil {
 		return "", fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 	}
-	if q.look != nil {
-		q.look(ctx)
-		q.look = nil
-	}
 	r := q.asked.Request
 	r.Modes = slices.Clone(r.Modes)
 	for i := range r.Modes {
@@ -383,7 +374,7 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	reported, state := -1, api.SweepRunning
+	reported, said, state := -1, 0, api.SweepRunning
 	for {
 		v, err = q.desk.Sweep(context.WithoutCancel(ctx), id)
 		if err != nil {
@@ -391,6 +382,12 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 		}
 		if reported < 0 {
 			reported = len(v.Spans) // reported by the previous process
+			if q.kept != "" {
+				said = len(v.RouterFindings)
+			}
+		}
+		for ; said < len(v.RouterFindings); said++ {
+			q.say(v.RouterFindings[said])
 		}
 		for _, s := range v.Spans[reported:] {
 			q.say(spanWords(s))

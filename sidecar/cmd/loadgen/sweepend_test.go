@@ -59,7 +59,9 @@ func TestTrialIsResumed(t *testing.T) {
 	require.NoError(t, err)
 	helpShowsDefaults(t, list.Defaults)
 	assert.Equal(t, unmeasured, p.stop(os.Interrupt))
-	assert.Regexp(t, `round_robin is NVIDIA Dynamo; all requests went to one worker`, p.log.String())
+	found := "round_robin is NVIDIA Dynamo; all requests went to one worker"
+	assert.Contains(t, p.log.String(), found)
+	assert.Contains(t, strings.Join(began.Words, " "), "Before the trial: "+found)
 	last := "\nloadgen: the trial is unfinished. It has 0 spans so far, kept in " + dir + "; " +
 		"run the same command to resume\n"
 	assert.True(t, strings.HasSuffix(p.log.String(), last), &p.log)

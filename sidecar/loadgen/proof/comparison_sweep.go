@@ -24,6 +24,8 @@ type Run struct {
 	Spans      []api.SweepSpan   `json:"spans"`
 	Trial      *api.TrialState   `json:"trial,omitempty"`
 	Capacity   *api.Capacity     `json:"capacity,omitempty"`
+	// what the routers of the arms were found to do before a trial, in words
+	RouterFindings []string `json:"router_findings,omitempty"`
 }
 
 // CompareSweep compares the modes of a sweep of any kind. The sweep may be unfinished, or have no spans.
@@ -31,7 +33,7 @@ func CompareSweep(s *api.Sweep, title string) Comparison {
 	r := Comparison{Title: title, Sides: []Side{}, Sweep: &Run{
 		ID: s.ID, State: s.State, Reason: s.Reason, Cause: s.Cause, Asked: s.Asked, Ended: s.Ended, Program: s.Program,
 		Request: s.Request, Progress: s.Progress, Spans: append([]api.SweepSpan{}, s.Spans...), Trial: s.Trial,
-		Capacity: s.Capacity,
+		Capacity: s.Capacity, RouterFindings: s.RouterFindings,
 	}}
 	r.Inputs = []api.Source{SourceOf(s)}
 	if s.Request.SLO != nil {

@@ -27,7 +27,11 @@ func (r *Results) words() []string {
 	default:
 		all = append(r.sideWords(), r.laneWords()...)
 	}
-	return append(append(append([]string{}, r.doubtWords()...), all...), r.stateWords(len(all) > 0)...)
+	some := len(all) > 0
+	for _, found := range r.Sweep.RouterFindings {
+		all = append(all, fullStop("Before the trial: "+found))
+	}
+	return slices.Concat([]string{}, r.doubtWords(), all, r.stateWords(some))
 }
 
 // stateWords describes the state of an unfinished sweep. some is true if there are findings.

@@ -52,6 +52,9 @@ type Options struct {
 	// Lag returns how late the load generator was between two times; nil means that it is unknown.
 	Lag func(from, to time.Time) (lag stats.Lag, known bool)
 	Log *slog.Logger
+	// Look returns what the routers of some arms do, in a sentence for each that it recognizes. It sends requests to them.
+	// nil does not look.
+	Look func(ctx context.Context, arms []api.ModeState) []string
 
 	// Name and Labels are those of the sweeps in the history.
 	Name   string

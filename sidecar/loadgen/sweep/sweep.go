@@ -321,7 +321,10 @@ func (s *sweep) run(ctx context.Context) {
 	running := s.doc.Sweep.State == api.SweepRunning
 	s.desk.mu.Unlock()
 	var err error
-	if running && s.request().Warm() {
+	if running {
+		err = s.lookAtRouters(work)
+	}
+	if running && err == nil && s.request().Warm() {
 		err, running = s.switchback(work, lease), false
 	}
 	for running && err == nil {
@@ -332,6 +335,42 @@ func (s *sweep) run(ctx context.Context) {
 		err = s.step(work, lease, spans)
 	}
 	s.finish(ctx, lease, err)
+}
+
+// lookAtRouters finds out what the routers of the arms do before the first span of a trial, so that a policy without
+// effect is known before hours of it are measured. The error is that of ctx, or of the store.
+func (s *sweep) lookAtRouters(ctx context.Context) error {
+	r, look := s.request(), s.desk.opts.Look
+	s.desk.mu.Lock()
+	loaded, looked := s.doc.Before.Running, s.doc.Sweep.RouterFindings != nil || len(s.doc.Sweep.Spans) > 0
+	s.desk.mu.Unlock()
+	if look == nil || looked || r.Kind != api.SweepTrial {
+		return nil
+	}
+	s.now[0].Store(&api.SweepNow{
+		Attempt: 1, Mode: r.Modes[0], Level: r.Levels[0], Phase: api.SpanSwitching,
+		Message: "looking at the routers of the arms",
+	})
+	s.lane.Changed()
+	found := look(ctx, r.Modes)
+	s.now[0].Store(nil)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	s.desk.mu.Lock()
+	for i := range found {
+		if loaded {
+			found[i] += " (while the workload ran)"
+		}
+		s.lane.Note("load generator", found[i])
+	}
+	s.doc.Sweep.RouterFindings = found
+	s.refresh()
+	s.desk.mu.Unlock()
+	return s.commit(ctx, 0, nil)
 }
 
 // next returns the machine's next spans, which run at the same time; none once there are no more.
