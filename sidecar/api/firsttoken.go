@@ -24,14 +24,15 @@ type TTFTPart struct {
 	Text    string  `json:"text"` // where the time passes
 }
 
-// Split divides a measured mean TTFT, in seconds. The parts add up to it: the last one is what the engines report and
-// their other times do not explain. Requests do not end with their first token, and some engines count their times only
-// at the end, so that a part may be slightly negative.
+// Split divides a measured mean TTFT, in seconds. The parts add up to it. The last one is what remains unexplained: what
+// the engines report and their other times do not contain, less what their TTFT exceeds the measured one by, which no
+// router can cause: their counters and the load generator end a minute at different requests. It may be negative.
 func (f *FirstTokenParts) Split(measured float64) (parts []TTFTPart) {
+	router := max(0, measured-f.Engine)
 	parts = []TTFTPart{{
-		"router", measured - f.Engine, "router, network and load generator: what was measured, less the engines' TTFT",
+		"router", router, "router, network and load generator: what was measured, less the engines' TTFT",
 	}}
-	rest, text := f.Engine, "at the engine: it reports no more"
+	rest, text := measured-router, "at the engine: it reports no more"
 	for _, p := range []struct {
 		name    string
 		seconds *float64

@@ -251,7 +251,6 @@ func TestTTFTIsSplit(t *testing.T) {
 			figure.Report(t, "%s: TTFT %.1f ms: %.1f router, %.1f queue, %.1f prefill, %.1f unexplained (%.1f %%)", policy,
 				1e3*sum, 1e3*parts["router"], 1e3*parts["queue"], 1e3*parts["prefill"], 1e3*parts["rest"],
 				100*parts["rest"]/sum)
-			assert.Greater(t, parts["router"], 0.)
 			assert.Greater(t, parts["prefill"], 0.)
 			assert.InDelta(t, 0, parts["rest"], .1*sum)
 		})
