@@ -19,16 +19,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the chart's README.md")
 
-// The README of the chart has every value, from the comments that begin with "# -- " in values.yaml.
+// The README of the chart has the values files, and the sections of values.yaml. The comments there that begin with
+// "# -- " describe every value.
 func TestReadme(t *testing.T) {
 	dir := filepath.Join(root, filepath.FromSlash(Dir))
 	text, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
 	require.NoError(t, err)
 	var document yaml.Node
 	require.NoError(t, yaml.Unmarshal(text, &document))
-	r := &readme{t: t}
-	r.mapping(document.Content[0], "")
-	want := r.head(dir) + r.text.String()
+	requireDescribed(t, document.Content[0], "")
+	want := readme(t, dir, document.Content[0])
 	path := filepath.Join(dir, "README.md")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
@@ -36,33 +36,28 @@ func TestReadme(t *testing.T) {
 	}
 	have, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, want, string(have), "go test ./internal/chart -run Readme -update rewrites it")
+	require.Equal(t, want, string(have), "go test -tags chart ./internal/chart -run Readme -update rewrites it")
 }
 
-// readme is the README while it is written.
-type readme struct {
-	t     *testing.T
-	text  strings.Builder
-	table bool // a table is open
-}
-
-// head is what stands above the values.
-func (r *readme) head(dir string) string {
+// readme returns the README of the chart in dir with these values.
+func readme(t *testing.T, dir string, values *yaml.Node) string {
 	var b strings.Builder
 	b.WriteString(`# Helm chart of KV Booth
 
-<!-- Written by go test ./internal/chart -run Readme -update, from values.yaml. -->
+<!-- Written by go test -tags chart ./internal/chart -run Readme -update. -->
 
-The load generator and Grafana with the app, next to an inference cluster; optionally members of the load generator, Prometheus, an NVIDIA Dynamo with its model, Gateway API routes and monitors. [docs/kubernetes.md](../../../docs/kubernetes.md#the-commands) has the commands. Unknown values are rejected.
+The load generator and Grafana with the app, next to an inference cluster; optionally members of the load generator, ` +
+		`Prometheus, an NVIDIA Dynamo with its model, Gateway API routes and monitors. [docs/kubernetes.md]` +
+		`(../../../docs/kubernetes.md#the-commands) has the commands. Unknown values are rejected.
 
 | values file | what it is for |
 |---|---|
 `)
 	files, err := filepath.Glob(filepath.Join(dir, "values-*.yaml"))
-	require.NoError(r.t, err)
+	require.NoError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		require.NoError(r.t, err)
+		require.NoError(t, err)
 		var lines []string
 		for line := range strings.Lines(string(text)) {
 			comment, ok := strings.CutPrefix(line, "#")
@@ -71,10 +66,25 @@ The load generator and Grafana with the app, next to an inference cluster; optio
 			}
 			lines = append(lines, comment)
 		}
-		require.NotEmpty(r.t, lines, "%s says in its first lines what it is for", file)
+		require.NotEmpty(t, lines, "%s says in its first lines what it is for", file)
 		fmt.Fprintf(&b, "| [%s](%[1]s) | %s |\n", filepath.Base(file), cell(strings.Join(lines, " ")))
 	}
-	return b.String() + "\n## Values\n"
+	b.WriteString(`
+## Values
+
+[values.yaml](values.yaml) has each value with its default and its meaning; ` +
+		"`helm show values deploy/chart/kvbooth`" + ` prints it.
+
+| section | holds |
+|---|---|
+`)
+	for i := 0; i < len(values.Content); i += 2 {
+		key := values.Content[i]
+		text, _ := comment(key)
+		require.NotEmpty(t, text, "%s has no comment", key.Value)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", key.Value, cell(text))
+	}
+	return b.String()
 }
 
 // cell is text in a table's cell.
@@ -97,60 +107,17 @@ func comment(key *yaml.Node) (text string, describes bool) {
 	return strings.Join(words, " "), describes
 }
 
-// mapping writes the values of a mapping: those that are described as lines of the table, the others as what they hold.
-// Each at the top level is a section.
-func (r *readme) mapping(node *yaml.Node, path string) {
-	for i := 0; i < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		text, describes := comment(key)
-		name := strings.TrimPrefix(path+"."+key.Value, ".")
-		if describes {
-			r.value(name, value, text)
+// requireDescribed fails the test for a value below path that no comment describes.
+func requireDescribed(t *testing.T, values *yaml.Node, path string) {
+	for i := 0; i < len(values.Content); i += 2 {
+		key, value := values.Content[i], values.Content[i+1]
+		if _, describes := comment(key); describes {
 			continue
 		}
-		require.Equal(r.t, yaml.MappingNode, value.Kind, "%s has no comment that begins with # --", name)
-		require.NotEmpty(r.t, value.Content, "%s has no comment that begins with # --", name)
-		if path == "" {
-			fmt.Fprintf(&r.text, "\n### %s\n", name)
-			r.table = false
-			if text != "" {
-				fmt.Fprintf(&r.text, "\n%s\n", text)
-			}
-		} else if text != "" {
-			r.begin()
-			fmt.Fprintf(&r.text, "| `%s` | | %s |\n", name, cell(text))
-		}
-		r.mapping(value, name)
-	}
-}
-
-// begin opens a table.
-func (r *readme) begin() {
-	if !r.table {
-		r.text.WriteString("\n| value | default | meaning |\n|---|---|---|\n")
-		r.table = true
-	}
-}
-
-func (r *readme) value(name string, value *yaml.Node, meaning string) {
-	r.begin()
-	shown := *value
-	shown.HeadComment, shown.LineComment, shown.FootComment = "", "", ""
-	flow(&shown)
-	text, err := yaml.Marshal(&shown)
-	require.NoError(r.t, err)
-	fmt.Fprintf(&r.text, "| `%s` | `%s` | %s |\n", name, cell(strings.Join(strings.Fields(string(text)), " ")),
-		cell(meaning))
-}
-
-// flow writes a value in one line, without comments.
-func flow(node *yaml.Node) {
-	if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode {
-		node.Style = yaml.FlowStyle
-	}
-	for _, child := range node.Content {
-		child.HeadComment, child.LineComment, child.FootComment = "", "", ""
-		flow(child)
+		name := strings.TrimPrefix(path+"."+key.Value, ".")
+		require.Equal(t, yaml.MappingNode, value.Kind, "%s has no comment that begins with # --", name)
+		require.NotEmpty(t, value.Content, "%s has no comment that begins with # --", name)
+		requireDescribed(t, value, name)
 	}
 }
 

@@ -188,7 +188,7 @@ type programs map[string]map[string][]string
 var (
 	fieldRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\|")
 	alias    = regexp.MustCompile("Alias: `(--[a-z-]+)`")
-	ownRow   = regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| `(--[a-z-]+)` \\|")
+	ownRow   = regexp.MustCompile("(?m)^\\| `([a-z-]+) (--[a-z-]+)` \\|")
 	dashed   = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
 	words    = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 )

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/pem"
 	"flag"
@@ -288,42 +289,67 @@ func TestDocument(t *testing.T) {
 }
 
 // table describes all fields in Markdown, group by group. A field with the text of an earlier one of the same name
-// refers to it.
+// refers to it. The fields of a twin's deployment all do, and are not listed.
 func table() string {
-	var text strings.Builder
-	group, first := "", map[string]string{}
+	titles, rows, first := []string{}, map[string]string{}, map[string]string{}
 	for _, f := range newModel(Config{}, io.Discard).fields {
-		if title := f.flag.Group.Title; title != group {
-			group = title
-			fmt.Fprintf(&text, "\n### %s\n\n| field | default | allowed | meaning |\n|---|---|---|---|\n", title)
+		title := f.flag.Group.Title
+		if !slices.Contains(titles, title) {
+			titles = append(titles, title)
+		}
+		if strings.HasPrefix(f.name, "twin.deployment.") {
+			continue
 		}
 		meaning := f.flag.Help
 		for _, alias := range f.flag.Aliases {
 			meaning += " Alias: `--" + alias + "`."
 		}
 		last := f.name[strings.LastIndex(f.name, ".")+1:]
-		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", f.name, code(f), cells(first, last, f.name, f.allowed(), meaning))
+		allowed := cmp.Or(elsewhere[f.name], f.allowed()) + code(f)
+		rows[title] += fmt.Sprintf("| `%s` | %s |\n", f.name, cells(first, last, f.name, allowed, meaning))
+	}
+	var text strings.Builder
+	for _, title := range titles {
+		fmt.Fprintf(&text, "\n### %s\n\n", title)
+		if rows[title] == "" {
+			fmt.Fprint(&text, "The fields of `deployment`, such as `twin.deployment.gpu`.\n")
+			continue
+		}
+		fmt.Fprintf(&text, "| field | allowed (default) | meaning |\n|---|---|---|\n%s", rows[title])
 	}
 	fmt.Fprint(&text, "\n### Secrets, which have no flag and no field in the file\n\n"+
 		"Each comes from its variable, or from the file of the field with `_file`.\n\n| secret | allowed |\n|---|---|\n")
 	for _, s := range new(Config).secrets() {
 		fmt.Fprintf(&text, "| `%s` | %s |\n", s.name, s.allowed())
 	}
-	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n| command | "+
-		"flag | allowed | meaning |\n|---|---|---|---|\n")
+	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n"+
+		"| flag | allowed | meaning |\n|---|---|---|\n")
 	m, first := newModel(Config{}, io.Discard), map[string]string{}
 	for _, command := range m.kong.Model.Children {
 		for _, flag := range command.Flags {
 			f := m.byFlag[flag.Value]
-			fmt.Fprintf(&text, "| `%s` | `--%s` | %s |\n", command.Name, flag.Name,
+			fmt.Fprintf(&text, "| `%s --%s` | %s |\n", command.Name, flag.Name,
 				cells(first, flag.Name, command.Name, f.allowed(), helpOf(flag.Value)))
 		}
 	}
 	return text.String() + "\n"
 }
 
-// short has a name for each phrase that many fields share, without the article.
-var short = strings.NewReplacer("one line of at most 200 characters", "text", "true or false", "switch", "|", `\|`)
+// short has a name for each phrase that many fields share, without the article. The document explains the names.
+var short = strings.NewReplacer(
+	"one line of at most 200 characters", "text", "true or false", "switch", "whole number", "integer", "|", `\|`,
+	"mode or mode/speculation, such as kv or kv/eagle3", "mode",
+	"an http:// or https:// URL with a host, without user, query or fragment", "a URL without query",
+	"http:// or https:// URL with a host, without user, query or fragment", "URL without query",
+	"http:// or https:// URL with a host, without user or fragment, such as http://127.0.0.1:8000", "URL",
+	"http:// or https:// URL with a host and an optional port only", "URL without path",
+)
+
+// elsewhere has what is allowed for fields whose forms the text of the document lists.
+var elsewhere = map[string]string{
+	"fail_if": "list of [conditions](#runs-that-end-by-themselves)", "output": "list of files",
+	"arms": "list of [arms](docs/own-cluster.md#compare-other-routers), or NAME=URL,NAME=URL",
+}
 
 // cells returns the cells of what is allowed and of the meaning, or those that refer to the owner that had both under
 // this name first.
@@ -339,12 +365,10 @@ func cells(first map[string]string, name, owner, allowed, meaning string) string
 	return short.Replace(allowed) + " | " + meaning
 }
 
+// code returns the default of a field in brackets, "" without one and for a switch that is off.
 func code(f field) string {
-	switch {
-	case f.flag.HasDefault:
-		return "`" + f.flag.Default + "`"
-	case f.flag.Target.Kind() == reflect.Bool:
-		return "`false`"
+	if !f.flag.HasDefault || f.flag.Default == "false" {
+		return ""
 	}
-	return ""
+	return " (`" + f.flag.Default + "`)"
 }
