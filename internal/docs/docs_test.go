@@ -188,7 +188,7 @@ type programs map[string]map[string][]string
 var (
 	fieldRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\|")
 	alias    = regexp.MustCompile("Alias: `(--[a-z-]+)`")
-	ownRow   = regexp.MustCompile("(?m)^\\| `([a-z-]+) (--[a-z-]+)` \\|")
+	ownRow   = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (`--.*) \\|$")
 	dashed   = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
 	words    = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 )
@@ -211,7 +211,7 @@ func known(t *testing.T) programs {
 		loadgen[""] = append(loadgen[""], match[1])
 	}
 	for _, row := range ownRow.FindAllStringSubmatch(text, -1) {
-		loadgen[row[1]] = append(loadgen[row[1]], row[2])
+		loadgen[row[1]] = append(loadgen[row[1]], dashed.FindAllString(row[2], -1)...)
 	}
 	types := structs(t, "sidecar/cmd/booth")
 	for _, command := range types["commands"].Fields.List {

@@ -131,25 +131,25 @@ type Access struct {
 
 // Deployment describes the server under load. Empty and 0 mean not known.
 type Deployment struct {
-	Kind           string `oneof:"real simulated mocked" help:"What is behind the target: real engines, the simulated cluster, or mocked engines. Empty: unknown; mode.driver simulated sets it automatically."`
+	Kind           string `oneof:"real simulated mocked" help:"What is behind the target: real engines, the simulated cluster, or mocked engines. mode.driver simulated sets it automatically."`
 	Engine         string `placeholder:"NAME" help:"Inference engine, such as TensorRT-LLM, vLLM or SGLang."`
 	Model          string `placeholder:"NAME" help:"Model name as used in the recorded results."`
 	GPU            string `placeholder:"NAME" help:"GPU type, such as H200."`
-	Workers        int    `default:"0" min:"0" max:"1024" help:"Number of workers; 0: unknown."`
-	TensorParallel int    `default:"0" min:"0" max:"1024" help:"GPUs per worker (tensor parallelism); 0: unknown."`
+	Workers        int    `default:"0" min:"0" max:"1024" help:"Number of workers."`
+	TensorParallel int    `default:"0" min:"0" max:"1024" help:"GPUs per worker (tensor parallelism)."`
 
 	Dynamo                string  `placeholder:"VERSION" help:"NVIDIA Dynamo version."`
 	Kubernetes            string  `placeholder:"VERSION" help:"Kubernetes version."`
 	WorkerImage           string  `placeholder:"IMAGE" help:"Container image of the workers."`
-	Serving               string  `oneof:"aggregated disaggregated" help:"Whether prefill and decode run on the same workers. Empty: unknown."`
-	BlockSize             int     `default:"0" min:"0" max:"1000000" help:"Tokens per KV cache block; 0: unknown."`
-	MaxBatchSize          int     `default:"0" min:"0" max:"1000000" help:"Maximum sequences per worker iteration; 0: unknown."`
-	MaxNumTokens          int     `default:"0" min:"0" max:"1000000" help:"Maximum tokens per worker iteration; 0: unknown."`
-	ChunkedPrefill        string  `oneof:"true false" help:"Whether chunked prefill is enabled. Empty: unknown."`
-	OverlapScheduler      string  `oneof:"true false" help:"Whether the engine's overlap scheduler is enabled. Empty: unknown."`
+	Serving               string  `oneof:"aggregated disaggregated" help:"Whether prefill and decode run on the same workers."`
+	BlockSize             int     `default:"0" min:"0" max:"1000000" help:"Tokens per KV cache block."`
+	MaxBatchSize          int     `default:"0" min:"0" max:"1000000" help:"Maximum sequences per worker iteration."`
+	MaxNumTokens          int     `default:"0" min:"0" max:"1000000" help:"Maximum tokens per worker iteration."`
+	ChunkedPrefill        string  `oneof:"true false" help:"Whether chunked prefill is enabled."`
+	OverlapScheduler      string  `oneof:"true false" help:"Whether the engine's overlap scheduler is enabled."`
 	KVCacheDtype          string  `placeholder:"TYPE" help:"Data type of the KV cache, such as fp8."`
-	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache; 0: unknown."`
-	GPUHour               float64 `default:"0" min:"0" max:"10000" placeholder:"DOLLARS" help:"Price of an hour of one GPU in dollars; 0: unknown. GPUs are those of the workers in DCGM's metrics, else workers times tensor_parallel."`
+	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache."`
+	GPUHour               float64 `default:"0" min:"0" max:"10000" placeholder:"DOLLARS" help:"Price of an hour of one GPU in dollars. GPUs are those of the workers in DCGM's metrics, else workers times tensor_parallel."`
 }
 
 // Workload describes the conversations.

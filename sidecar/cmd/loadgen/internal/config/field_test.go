@@ -323,13 +323,14 @@ func table() string {
 		fmt.Fprintf(&text, "| `%s` | %s |\n", s.name, s.allowed())
 	}
 	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n"+
-		"| flag | allowed | meaning |\n|---|---|---|\n")
-	m, first := newModel(Config{}, io.Discard), map[string]string{}
-	for _, command := range m.kong.Model.Children {
+		"`loadgen help COMMAND` explains them.\n\n| command | flags |\n|---|---|\n")
+	for _, command := range newModel(Config{}, io.Discard).kong.Model.Children {
+		var flags []string
 		for _, flag := range command.Flags {
-			f := m.byFlag[flag.Value]
-			fmt.Fprintf(&text, "| `%s --%s` | %s |\n", command.Name, flag.Name,
-				cells(first, flag.Name, command.Name, f.allowed(), helpOf(flag.Value)))
+			flags = append(flags, "`--"+flag.Name+"`")
+		}
+		if flags != nil {
+			fmt.Fprintf(&text, "| `%s` | %s |\n", command.Name, strings.Join(flags, ", "))
 		}
 	}
 	return text.String() + "\n"

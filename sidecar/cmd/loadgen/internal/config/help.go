@@ -18,7 +18,7 @@ const description = "Runs many concurrent multi-turn conversations against an Op
 var topics = []kong.Group{
 	{Key: "file", Title: "Configuration file"},
 	{Key: "target", Title: "Target: the server under load"},
-	{Key: "deployment", Title: "Deployment behind the target (shown, and compared with the baseline's)"},
+	{Key: "deployment", Title: "Deployment behind the target, shown and compared (empty or 0: unknown)"},
 	{Key: "workload", Title: "Workload"},
 	{Key: "end", Title: "End of the run and output files"},
 	{Key: "corpus", Title: "Corpus: the opening texts of conversations"},
