@@ -79,10 +79,9 @@ func sectionOf(p sim.Profile, kept profileResults) section {
 		Title:   fmt.Sprintf("%s: %s, %s a worker, %s", p.Name, p.GPU, gpus(p.TensorParallel), workers(p.Workers)),
 	}
 	for _, c := range p.Constants() {
-		origin := p.Sources[c.Name]
 		if len(kept.Constants) > 0 {
-			s.Constants = append(s.Constants, fmt.Sprintf("| `%s` | %.4g | %.3g to %.3g | %s: %s | %s |", c.Name, c.Get(&p),
-				c.Low, c.High, origin.Origin, origin.From, determined(kept.Constants[c.Name])))
+			s.Constants = append(s.Constants, fmt.Sprintf("| `%s` | %.4g | %.3g to %.3g | %s | %s |", c.Name, c.Get(&p),
+				c.Low, c.High, p.Sources[c.Name].Origin, determined(kept.Constants[c.Name])))
 		}
 	}
 	b, ok := recordedOf(p)
