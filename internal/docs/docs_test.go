@@ -186,11 +186,12 @@ func TestLinksHaveTargets(t *testing.T) {
 type programs map[string]map[string][]string
 
 var (
-	fieldRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\|")
-	alias    = regexp.MustCompile("Alias: `(--[a-z-]+)`")
-	ownRow   = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (`--.*) \\|$")
-	dashed   = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
-	words    = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
+	fieldRow  = regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\|")
+	secretRow = regexp.MustCompile("(?m)^\\| ((?:`[a-z0-9_.]+`(?:, )?)+) \\|")
+	alias     = regexp.MustCompile("Alias: `(--[a-z-]+)`")
+	ownRow    = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (`--.*) \\|$")
+	dashed    = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
+	words     = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 )
 
 // known reads the load generator's flags from the tables of CONFIGURATION.md, which a test of its configuration
@@ -233,8 +234,8 @@ func fields(t *testing.T) (settings, secrets []string) {
 	for _, row := range fieldRow.FindAllStringSubmatch(first, -1) {
 		settings = append(settings, row[1])
 	}
-	for _, row := range fieldRow.FindAllStringSubmatch(second, -1) {
-		secrets = append(secrets, row[1])
+	for _, row := range secretRow.FindAllStringSubmatch(second, -1) {
+		secrets = append(secrets, strings.Split(strings.ReplaceAll(row[1], "`", ""), ", ")...)
 	}
 	return settings, secrets
 }

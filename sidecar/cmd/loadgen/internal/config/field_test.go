@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"reflect"
@@ -319,8 +320,12 @@ func table() string {
 	}
 	fmt.Fprint(&text, "\n### Secrets, which have no flag and no field in the file\n\n"+
 		"Each comes from its variable, or from the file of the field with `_file`.\n\n| secret | allowed |\n|---|---|\n")
+	byForm := map[string][]string{}
 	for _, s := range new(Config).secrets() {
-		fmt.Fprintf(&text, "| `%s` | %s |\n", s.name, s.allowed())
+		byForm[s.allowed()] = append(byForm[s.allowed()], "`"+s.name+"`")
+	}
+	for _, form := range slices.Sorted(maps.Keys(byForm)) {
+		fmt.Fprintf(&text, "| %s | %s |\n", strings.Join(byForm[form], ", "), form)
 	}
 	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n"+
 		"`loadgen help COMMAND` explains them.\n\n| command | flags |\n|---|---|\n")
