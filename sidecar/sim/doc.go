@@ -19,7 +19,7 @@
 //	+ 22 ms     the request arrives at the worker's queue
 //	            it is admitted when the current iteration ends
 //	Prefilled   the last chunk is computed; the blocks of the prompt are registered
-//	+ .8 step   the first token leaves the worker, like the tokens of every iteration
+//	+ 0.8 step   the first token leaves the worker, like the tokens of every iteration
 //	+ 8 ms      the token leaves the frontend: FirstToken, Tokens; the router removes the prefill from its account
 //	…           Tokens, once per iteration
 //	Finished    the last tokens have left the frontend; the router frees the request

@@ -101,8 +101,8 @@ func TestSpeculationRates(t *testing.T) {
 	}{
 		{api.SpeculationNotRecorded, 3.145, .715},
 		{api.SpeculationOff, 1, 0},
-		{api.SpeculationDraft, 3.777, .555},  // expected acceptance: .55 to .70
-		{api.SpeculationEagle3, 3.105, .702}, // expected acceptance: .70 to .85
+		{api.SpeculationDraft, 3.777, .555},  // expected acceptance: 0.55 to 0.70
+		{api.SpeculationEagle3, 3.105, .702}, // expected acceptance: 0.70 to 0.85
 	} {
 		s := p.Speculation[row.kind]
 		assert.InDelta(t, row.tokens, s.TokensPerStep(), .001, row.kind)

@@ -124,7 +124,7 @@ func TestTiesAreBrokenAtRandom(t *testing.T) {
 	}
 }
 
-// TestTemperatureWeighsCosts checks Dynamo's softmax: with costs of 20, 20 and 30 blocks and T = .5, the third worker
+// TestTemperatureWeighsCosts checks Dynamo's softmax: with costs of 20, 20 and 30 blocks and T = 0.5, the third worker
 // has a weight of exp(−1/.5), the others of 1.
 func TestTemperatureWeighsCosts(t *testing.T) {
 	c := routing(t, func(o *Options) { o.Temperature = .5 })

@@ -11,7 +11,7 @@ type Speculation struct {
 }
 
 // TokensPerStep returns the mean number of tokens that a sequence gets from one iteration, 1 + a₁ + a₁a₂ + …: 3.14
-// for a draft of three tokens with the acceptances .86, .83 and .80.
+// for a draft of three tokens with the acceptances 0.86, 0.83 and 0.80.
 func (s Speculation) TokensPerStep() float64 {
 	tokens := 1.0
 	for _, p := range s.thresholds() {

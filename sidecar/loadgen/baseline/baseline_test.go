@@ -231,7 +231,7 @@ func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 // Only an outcome that they could change is withheld.
 func TestErrorsOfBothSides(t *testing.T) {
 	for name, row := range map[string]struct {
-		live, liveError, wasError float64 // against .4, both with intervals of ±.01 without the error
+		live, liveError, wasError float64 // against 0.4, both with intervals of ±0.01 without the error
 		tpot                      bool
 		want                      api.Outcome
 	}{

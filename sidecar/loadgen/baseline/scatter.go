@@ -22,7 +22,7 @@ const normal = 1.960
 // and everything that rests on it says so. Such a scatter is one standard deviation, as a share of the value, or of
 // shares in points. It comes from the second differences over the table's levels, which are 0 on a straight line, so
 // that what is left is mostly scatter (Gasser, Sroka and Jennen-Steinmetz, Biometrika 73, 1986). The median of their
-// sizes, over .6745, is not misled by the few levels at which the curve does bend. A mode that scatters more than the
+// sizes, over 0.6745, is not misled by the few levels at which the curve does bend. A mode that scatters more than the
 // table as a whole has its own scatter. A table of few levels has that of h200x3-tp1-llama70b-fp8, rounded up.
 
 // differences returns the second differences over adjacent levels of one mode, each scaled to the size of one value's

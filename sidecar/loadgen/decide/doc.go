@@ -6,7 +6,7 @@
 // its values by [Sample], and appends a [Block]. [Decide] recomputes the decision from all blocks, so a trial that
 // stores its blocks needs no other state:
 //
-//	plan := decide.Plan{Arms: 2, Metrics: metrics, Alpha: .05, Margin: .05, MaxSeconds: 3600}
+//	plan := decide.Plan{Arms: 2, Metrics: metrics, Alpha: 0.05, Margin: 0.05, MaxSeconds: 3600}
 //	decision := decide.Decide(plan, nil)
 //	for !decision.Verdict.Over() {
 //		runs := decide.Order(seed, decision.Left, len(blocks))

@@ -32,7 +32,7 @@ func defaultCapacity(modes ...api.ModeState) CapacityPlan {
 func newCapacity(t *testing.T, change func(*CapacityPlan)) *Capacity {
 	t.Helper()
 	p := defaultCapacity(roundRobin, kv)
-	p.SLO.TPOT = .2 // turns of these recordings have .1
+	p.SLO.TPOT = .2 // turns of these recordings have 0.1
 	if change != nil {
 		change(&p)
 	}
@@ -47,7 +47,7 @@ func served(s Span, a, b func(int) float64) Result {
 	if s.Mode == kv {
 		p95 = b
 	}
-	// 1.645 standard deviations of .1 lie between the median and p95.
+	// 1.645 standard deviations of 0.1 lie between the median and p95.
 	r := recording(rand.New(rand.NewPCG(s.Seed, uint64(s.Mode.Mode[0]))), p95(s.Level.Conversations())/math.Exp(.1645),
 		max(s.Seconds, 600))
 	return Result{Elapsed: r.Until + 5, Recording: r}
@@ -248,7 +248,7 @@ func TestCapacityTooCloseToCall(t *testing.T) {
 	c := newCapacity(t, func(p *CapacityPlan) { p.Modes, p.MaxTime = p.Modes[:1], maxTrial })
 	spans := search(t, c, func(s Span) Result {
 		r := served(s, always(.6), nil)
-		for i := range r.Turns { // exactly .6, whatever the draws
+		for i := range r.Turns { // exactly 0.6, whatever the draws
 			r.Turns[i].TTFT = .6
 		}
 		return r

@@ -85,7 +85,7 @@ func init() {
 // Name returns the metric's name in sentences.
 func (m Metric) Name() string { return cmp.Or(metrics[m].name, string(m)) }
 
-// Share reports whether the metric is a share from 0 to 1. A difference of .01 is one percentage point for shares, and
+// Share reports whether the metric is a share from 0 to 1. A difference of 0.01 is one percentage point for shares, and
 // one per cent for times and rates.
 func (m Metric) Share() bool { return metrics[m].kind == baseline.Share }
 

@@ -81,7 +81,7 @@ func measured(level int, m api.ModeState, ttft95, tokens, share float64) api.Bas
 // Where the load generator's own error could change an outcome, a report says so and counts the level as neither.
 func TestReportNamesWhatIsWithheld(t *testing.T) {
 	s := crossed()
-	for i := range s.Rows[:2] { // .446 and .655 s, and .2 s of the latter may be the load generator's
+	for i := range s.Rows[:2] { // 0.446 and 0.655 s, and 0.2 s of the latter may be the load generator's
 		r := &s.Rows[i]
 		r.Errors = &api.RowErrors{TTFT: api.Percentiles{P95: new(.2)}}
 		r.Intervals.TTFT.P95[0] -= .2

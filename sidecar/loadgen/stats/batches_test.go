@@ -26,7 +26,7 @@ func TestRatioInterval(t *testing.T) {
 		s.add(i, part, 20)
 	}
 	in := s.interval(1)
-	// Deviations −2, 2, −1, 1: √(10·4/3)/80 is the standard error of .5.
+	// Deviations −2, 2, −1, 1: √(10·4/3)/80 is the standard error of 0.5.
 	assert.InDelta(t, .5-3.182*.045644, in[0], 1e-4)
 	assert.InDelta(t, .5+3.182*.045644, in[1], 1e-4)
 	s.part[0], s.part[1] = 0, 20

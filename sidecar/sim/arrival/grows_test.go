@@ -64,7 +64,7 @@ func TestGrows(t *testing.T) {
 		"short":      {20, 10, poisson, .1},
 	} {
 		for _, load := range []float64{.9, .98} {
-			// three standard errors of a share of .01
+			// three standard errors of a share of 0.01
 			assert.LessOrEqual(t, share(row.servers, row.span, load, row.schedule), .01+3*math.Sqrt(.01/trials), "%s at %v",
 				name, load)
 		}

@@ -62,10 +62,10 @@ func (w *Workload) load() arrival.Load {
 // Recorded returns the workload of the recorded results, as far as it is known: five turns on ten openings, one short
 // sentence at every follow-up, and at most 1,024 tokens per answer. The lengths of the answers are estimated from the
 // recorded tables. Tokens over requests gives a mean of 853, and so does Little's law, by which the mean latency is
-// .96 of the median. The median latency minus the median TTFT, divided by the median TPOT, gives 893, and the 95th
+// 0.96 of the median. The median latency minus the median TTFT, divided by the median TPOT, gives 893, and the 95th
 // percentile 1,098: more than the limit, because TPOT scatters too. In a normal distribution cut at the limit that
 // has all of these values, a third of the answers reach the limit. Simulated and evaluated in the same way, this
-// distribution gives 851, .95, 888 and 1,088.
+// distribution gives 851, 0.95, 888 and 1,088.
 func Recorded() Workload {
 	return Workload{
 		Level: api.AtConversations(60), Turns: api.Range{Min: 5, Max: 5}, Openings: 10,

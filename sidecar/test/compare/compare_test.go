@@ -23,7 +23,7 @@ func measured(change func(*result)) result {
 }
 
 // pairOf returns a pair with as many equal runs of the core as there are seeds, except that hit rate, stays and spread
-// have standard deviations of .5 points, 1 point and .2.
+// have standard deviations of 0.5 points, 1 point and 0.2.
 func pairOf(core, dynamo func(*result)) *pair {
 	p := &pair{setting: setting{60, api.ModeKV, 3}, real: measured(dynamo)}
 	for i := range coreSeeds {

@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// world describes a target's effects on its spans apart from chance, on the logarithmic scale: .03 is 3 %.
+// world describes a target's effects on its spans apart from chance, on the logarithmic scale: 0.03 is 3 %.
 type world struct {
 	effect   []float64 // of each arm on its TTFT; nil: none
 	restart  float64   // standard deviation between runs, of all times and of the throughput

@@ -33,7 +33,7 @@ var judged = []proof.Metric{proof.TTFT50, proof.TTFT95, proof.Throughput, proof.
 // runs of the setting.
 func TestRunIntervalsCoverTruth(t *testing.T) {
 	t.Parallel()
-	// Per run: 960 in total, which determine a share of 95 % to .7 points, so that a correct interval rarely leaves
+	// Per run: 960 in total, which determine a share of 95 % to 0.7 points, so that a correct interval rarely leaves
 	// the bounds by chance. With half as many, one of twenty does.
 	windows := 48
 	if os.Getenv("BENCH") != "" {

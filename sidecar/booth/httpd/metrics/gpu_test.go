@@ -11,7 +11,7 @@ import (
 )
 
 // decoding is the utilization of a GPU that decodes one sequence continuously, in percent: of the 61.3 ms of an
-// iteration, 22.7 read the weights, .5 compute and .1 read the cache.
+// iteration, 22.7 read the weights, 0.5 compute and 0.1 read the cache.
 const decoding = 38.
 
 // TestUtilizationIndependentOfScrapers lets the cluster work for some seconds and then rest. Each scraper must read
