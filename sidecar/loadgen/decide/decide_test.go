@@ -31,8 +31,9 @@ func abba(outer int, values ...float64) Block {
 	return b
 }
 
-// In the two blocks, contrasts B − A are 0.2 and 0.4, and the outer runs differ by 0.1 and by 0.3. Without the slope the
-// residual squares are those of (0.2 − 0.3) and (0.4 − 0.3), times 2/3, and (0.1² + 0.3²)/2, over three degrees of freedom.
+// In the two blocks, contrasts B − A are 0.2 and 0.4, and the outer runs differ by 0.1 and by 0.3. Without the slope
+// the residual squares are those of (0.2 − 0.3) and (0.4 − 0.3), times 2/3, and (0.1² + 0.3²)/2, over three degrees of
+// freedom.
 func TestModelEqualsHandComputedFit(t *testing.T) {
 	blocks := []Block{abba(0, 1, 1.25, 1.1), abba(1, 3.55, 3, 3.25)}
 	d := Decide(planOf(2, ttft), blocks)
