@@ -82,7 +82,7 @@ func write(r results) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := template.New(document).Parse(text)
+	t, err := template.New(document).Funcs(template.FuncMap{"count": api.Count[int]}).Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func crossing(s scale) (each, total string) {
 	var eaches, totals []string
 	for _, x := range crossings(s) {
 		eaches = append(eaches, fmt.Sprintf("%.0f (%.0f to %.0f)", x.At/n, x.Low/n, x.High/n))
-		totals = append(totals, fmt.Sprintf("%.0f", x.At))
+		totals = append(totals, api.Number(x.At, 0))
 	}
 	if len(eaches) == 0 {
 		return "none shown", "–"
