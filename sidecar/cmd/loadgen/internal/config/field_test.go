@@ -29,7 +29,6 @@ var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGUR
 // samples are values of the fields without a range. None is the default.
 var samples = map[string]string{
 	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
-	"target.headers": "X-Tenant=a,api-key=file:key,X-Route=b=c", "target.cert_file": "ca", "target.key_file": "ca-key",
 	"cluster.headers": "X-Tenant=a", "cluster.ca_file": "ca", "cluster.cert_file": "ca", "cluster.key_file": "ca-key",
 	"followup.headers": "X-Tenant=a", "followup.cert_file": "ca", "followup.key_file": "ca-key",
 	"request.ignore_eos": "true", "request.temperature": "0.7", "request.top_p": "0.9", "request.seed": "-3",
@@ -351,8 +350,12 @@ var short = strings.NewReplacer(
 	"http:// or https:// URL with a host and an optional port only", "URL without path",
 )
 
-// elsewhere has what is allowed for fields whose forms the text of the document lists.
+// elsewhere has what is allowed for fields whose forms the text of the document lists, or whose rule is in an error's
+// message.
 var elsewhere = map[string]string{
+	"rate":           "a [rate](docs/traffic.md#a-number-of-conversations-or-a-rate), a ramp or steps",
+	"target.session": "header:NAME, body:FIELD or returned:NAME",
+	"request.body":   "JSON object", "label": "list of NAME=VALUE",
 	"fail_if": "list of [conditions](#runs-that-end-by-themselves)", "output": "list of files",
 	"arms": "list of [arms](docs/own-cluster.md#compare-other-routers), or NAME=URL,NAME=URL",
 }
