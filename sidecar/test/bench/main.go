@@ -86,8 +86,8 @@ func run(ctx context.Context, args []string) error {
 		return errors.Join(table(ctx, rows()), twinTable(ctx, laneStreams), membersTable(ctx), boothTable(ctx),
 			simulationTable(ctx))
 	}
-	return fmt.Errorf("bench takes no arguments, or \"streams\" for reading streams beside the plain loop alone (or a number of streams without it), " +
-		"\"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes " +
+	return fmt.Errorf("bench takes no arguments, or \"streams\" for reading streams beside the plain loop alone (or how " +
+		"many, without the loop), \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes " +
 		"alone (and how many streams each), \"long\" for the memory of long conversations alone, \"members\" for members " +
 		"alone, or \"simulation\" for simulations alone")
 }
