@@ -87,9 +87,9 @@ func run(ctx context.Context, args []string) error {
 			simulationTable(ctx))
 	}
 	return fmt.Errorf("bench takes no arguments, or \"streams\" for reading streams beside the plain loop alone (or how " +
-		"many, without the loop), \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes " +
-		"alone (and how many streams each), \"long\" for the memory of long conversations alone, \"members\" for members " +
-		"alone, or \"simulation\" for simulations alone")
+		"many, without the loop), \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, " +
+		"\"twin\" for two lanes alone (and how many streams each), \"long\" for the memory of long conversations alone, " +
+		"\"members\" for members alone, or \"simulation\" for simulations alone")
 }
 
 // withNumber parses text as a number and calls f with it.
