@@ -304,6 +304,9 @@ func (r *run) places(ctx context.Context) error {
 	if p := met(same, true); p != nil {
 		r.Repeats = *p
 	}
+	if err := r.again(ctx, same); err != nil {
+		return err
+	}
 	r.Others, r.Stays = met(others, false), met(sessions, false)
 	for i := range events.first {
 		events.first[i].answer.Worker = r.hosts[i%len(r.hosts)]
@@ -312,6 +315,22 @@ func (r *run) places(ctx context.Context) error {
 		}
 	}
 	r.Events = met(events, true)
+	return nil
+}
+
+// again repeats prompts that went where they had been, but may have done so by chance, since most prompts go there.
+func (r *run) again(ctx context.Context, same couple) error {
+	if r.Workers < 2 || 10*r.Repeats.Same < 9*r.Repeats.Of || r.exceeds(r.Repeats) {
+		return nil
+	}
+	more := couples(func(i int) (_, _ *asked) { return same.second[i], &asked{prompt: same.first[i].prompt} })
+	if err := r.all(ctx, more.second, 1); err != nil {
+		return err
+	}
+	if p := met(more, true); p != nil {
+		r.Repeats.Same += p.Same
+		r.Repeats.Of += p.Of
+	}
 	return nil
 }
 

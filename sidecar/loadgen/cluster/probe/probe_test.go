@@ -170,6 +170,11 @@ func TestProbe(t *testing.T) {
 	}
 	one := probed(t, true, func(*fleet, string, string) int { return 0 })
 	assert.Equal(t, Unclear, one.Affinity().Verdict, "one worker")
+	uneven := probed(t, true, func(f *fleet, p, _ string) int {
+		return f.remembered(p, p, "") % 2 // two of three prompts go to the first engine
+	})
+	assert.Equal(t, Yes, uneven.Affinity().Verdict, "most prompts at one worker: %+v", uneven)
+	assert.Equal(t, Placement{20, 20}, uneven.Repeats)
 }
 
 // The ranks are those of tables of the sign test.
