@@ -2,7 +2,6 @@ package probe
 
 import (
 	"fmt"
-	"math"
 
 	"kvbooth/sidecar/api"
 )
@@ -48,7 +47,7 @@ func (r *Report) Affinity() Finding {
 	case r.Workers == 1:
 		f.Text = "all requests went to one worker, so that a policy has no effect to be seen"
 		f.Remedy = "check that the router has more than one worker"
-	case r.exceeds(p):
+	case p.ByChance <= certain:
 		f.Verdict = Yes
 		f.Text = fmt.Sprintf("prompts that begin alike meet again: %s went where the first one did, and %d of %d other "+
 			"prompts", p.repeats(), o.Same, o.Of)
@@ -72,7 +71,7 @@ func (r *Report) Findings() []Finding {
 		switch {
 		case r.Workers == 1:
 			f.Verdict, f.Text = Unclear, "whether sessions stay is not known: all requests went to one worker"
-		case r.exceeds(*p):
+		case p.ByChance <= certain:
 			f.Verdict = Yes
 			f.Text = fmt.Sprintf("sessions stay: of %d, %d went where their first prompt did (%s)", p.Of, p.Same, r.Session)
 		}
@@ -84,7 +83,7 @@ func (r *Report) Findings() []Finding {
 		if r.Affinity().Verdict == Yes {
 			f.Text += "; it goes by what it has routed itself"
 		}
-		if r.exceeds(*p) {
+		if p.ByChance <= certain {
 			f.Verdict = Yes
 			f.Text = fmt.Sprintf("the router knows the caches: of %d prompts that an engine had got directly, %d went to it",
 				p.Of, p.Same)
@@ -107,16 +106,4 @@ func (r *Report) Findings() []Finding {
 		}
 	}
 	return append(all, held)
-}
-
-// exceeds reports whether pairs meet more often than by chance, by the binomial distribution.
-func (r *Report) exceeds(p Placement) bool {
-	tail := 0.
-	for k := p.Same; k <= p.Of; k++ {
-		ways, _ := math.Lgamma(float64(p.Of + 1))
-		one, _ := math.Lgamma(float64(k + 1))
-		other, _ := math.Lgamma(float64(p.Of - k + 1))
-		tail += math.Exp(ways-one-other) * math.Pow(r.Chance, float64(k)) * math.Pow(1-r.Chance, float64(p.Of-k))
-	}
-	return tail <= certain
 }

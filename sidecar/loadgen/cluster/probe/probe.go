@@ -52,6 +52,9 @@ type Options struct {
 type Placement struct {
 	Same int `json:"same"`
 	Of   int `json:"of"`
+	// ByChance is the probability that as many meet, or more, where the second request of each pair goes to the worker of
+	// the first one as often as prompts that begin differently do.
+	ByChance float64 `json:"by_chance"`
 }
 
 // Report is what a probe has found. What could not be looked at is nil.
@@ -60,8 +63,6 @@ type Report struct {
 	By      string `json:"worker_by,omitempty"` // what names the worker of an answer; empty: the cached tokens do
 	Workers int    `json:"workers"`             // that have answered; 0: they are not named
 
-	// Chance is the share of pairs of prompts that begin differently that one worker has served.
-	Chance  float64    `json:"chance"`
 	Repeats Placement  `json:"repeats"`               // pairs of identical prompts
 	Others  *Placement `json:"others,omitempty"`      // pairs of different ones
 	Session string     `json:"session,omitempty"`     // what carries the session, in the notation of target.session
@@ -79,7 +80,8 @@ type run struct {
 
 	client  *chat.Client
 	engines []*chat.Client
-	hosts   []string // of the engines
+	hosts   []string       // of the engines
+	served  map[string]int // prompts that begin differently, by worker
 	rng     *mathrand.Rand
 }
 
@@ -229,26 +231,35 @@ func found(a chat.Result) (hit, known bool) {
 
 // met counts pairs. Where no worker is named, a repeat that finds its prompt in the cache was served where the first
 // one was.
-func met(c couple, repeats bool) *Placement {
+func (r *run) met(c couple, repeats bool) *Placement {
 	p := &Placement{}
+	chances := []float64{1} // of each number of pairs that meet
+	count := func(same bool, chance float64) {
+		p.Of++
+		if same {
+			p.Same++
+		}
+		chances = append(chances, 0)
+		for k := len(chances) - 1; k > 0; k-- {
+			chances[k] = chances[k]*(1-chance) + chances[k-1]*chance
+		}
+		chances[0] *= 1 - chance
+	}
 	for i, a := range c.first {
 		worker, again := a.answer.Worker, c.second[i].answer
 		hit, known := found(again)
 		switch {
 		case worker != "" && again.Worker != "":
-			p.Of++
-			if worker == again.Worker {
-				p.Same++
-			}
+			count(worker == again.Worker, r.share(worker))
 		case repeats && known:
-			p.Of++
-			if hit {
-				p.Same++
-			}
+			count(hit, r.share(""))
 		}
 	}
 	if p.Of == 0 {
 		return nil
+	}
+	for _, chance := range chances[p.Same:] {
+		p.ByChance += chance
 	}
 	return p
 }
@@ -301,56 +312,61 @@ func (r *run) places(ctx context.Context) error {
 		return err
 	}
 	r.countWorkers(slices.Concat(same.first, others.second))
-	if p := met(same, true); p != nil {
-		r.Repeats = *p
-	}
-	if err := r.again(ctx, same); err != nil {
+	if err := r.repeat(ctx, same); err != nil {
 		return err
 	}
-	r.Others, r.Stays = met(others, false), met(sessions, false)
+	r.Others, r.Stays = r.met(others, false), r.met(sessions, false)
 	for i := range events.first {
 		events.first[i].answer.Worker = r.hosts[i%len(r.hosts)]
 		if !slices.Contains(r.hosts, events.second[i].answer.Worker) {
 			events.second[i].answer.Worker = "" // the router has other names for the engines
 		}
 	}
-	r.Events = met(events, true)
+	r.Events = r.met(events, true)
 	return nil
 }
 
-// again repeats prompts that went where they had been, but may have done so by chance, since most prompts go there.
-func (r *run) again(ctx context.Context, same couple) error {
-	if r.Workers < 2 || 10*r.Repeats.Same < 9*r.Repeats.Of || r.exceeds(r.Repeats) {
-		return nil
+// repeat counts repeated prompts that went where they had been. It repeats them once more where nearly all did, but may
+// have done so by chance, since most prompts go there.
+func (r *run) repeat(ctx context.Context, same couple) error {
+	p := r.met(same, true)
+	if p != nil && r.Workers > 1 && 10*p.Same >= 9*p.Of && p.ByChance > certain {
+		more := couples(func(i int) (_, _ *asked) { return same.second[i], &asked{prompt: same.first[i].prompt} })
+		if err := r.all(ctx, more.second, 1); err != nil {
+			return err
+		}
+		p = r.met(couple{slices.Concat(same.first, more.first), slices.Concat(same.second, more.second)}, true)
 	}
-	more := couples(func(i int) (_, _ *asked) { return same.second[i], &asked{prompt: same.first[i].prompt} })
-	if err := r.all(ctx, more.second, 1); err != nil {
-		return err
-	}
-	if p := met(more, true); p != nil {
-		r.Repeats.Same += p.Same
-		r.Repeats.Of += p.Of
+	if p != nil {
+		r.Repeats = *p
 	}
 	return nil
 }
 
-// countWorkers counts the workers of prompts that begin differently, and how often two of these meet.
+// countWorkers counts the workers of prompts that begin differently.
 func (r *run) countWorkers(different []*asked) {
-	served, all, meet := map[string]int{}, 0, 0
+	r.served = map[string]int{}
 	for _, a := range different {
 		if a.answer.Worker != "" {
-			meet += served[a.answer.Worker]
-			served[a.answer.Worker]++
-			all++
+			r.served[a.answer.Worker]++
 		}
 	}
-	r.Workers = len(served)
-	switch {
-	case all > 1:
-		r.Chance = float64(meet) / float64(all*(all-1)/2)
-	case len(r.engines) > 0:
-		r.Chance = 1 / float64(len(r.engines))
+	r.Workers = len(r.served)
+}
+
+// share is the share of prompts that a worker serves; 1 where nothing is known of it.
+func (r *run) share(worker string) float64 {
+	all := 0
+	for _, n := range r.served {
+		all += n
 	}
+	switch {
+	case worker != "" && all > 0:
+		return float64(max(1, r.served[worker])) / float64(all)
+	case len(r.engines) > 0:
+		return 1 / float64(len(r.engines))
+	}
+	return 1
 }
 
 // added measures what the router adds to a first token.

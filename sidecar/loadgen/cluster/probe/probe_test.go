@@ -170,11 +170,21 @@ func TestProbe(t *testing.T) {
 	}
 	one := probed(t, true, func(*fleet, string, string) int { return 0 })
 	assert.Equal(t, Unclear, one.Affinity().Verdict, "one worker")
+	count := 0
 	uneven := probed(t, true, func(f *fleet, p, _ string) int {
-		return f.remembered(p, p, "") % 2 // two of three prompts go to the first engine
+		if _, ok := f.placed[p]; !ok { // four of five prompts go to the first engine
+			f.placed[p] = max(0, count%5-3)
+			count++
+		}
+		return f.placed[p]
 	})
 	assert.Equal(t, Yes, uneven.Affinity().Verdict, "most prompts at one worker: %+v", uneven)
-	assert.Equal(t, Placement{20, 20}, uneven.Repeats)
+	assert.Equal(t, 20, uneven.Repeats.Of)
+	blind := probed(t, true, func(f *fleet, _, _ string) int {
+		count++
+		return max(0, count%9-7)
+	})
+	assert.Equal(t, No, blind.Affinity().Verdict, "nearly all prompts at one worker: %+v", blind)
 }
 
 // The ranks are those of tables of the sign test.
