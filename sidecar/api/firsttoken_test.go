@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The parts of a TTFT add up to what was measured, and no router takes less than no time. One of other requests than the
-// TTFT is left out.
+// The parts of a TTFT add up to what was measured, and no router takes less than no time. One of other requests than
+// the TTFT is left out.
 func TestFirstTokenParts(t *testing.T) {
 	totals := FirstTokenTotals{Engine: Sum{8, 100}, Queue: Sum{1.9, 95}, Prefill: Sum{1, 20}}
 	parts := totals.Means()
