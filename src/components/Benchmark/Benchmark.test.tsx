@@ -1,3 +1,4 @@
+import { useState } from 'react';
 import { act, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
@@ -8,7 +9,7 @@ import { renderWith, texts } from '../../test/render';
 import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { Benchmark } from './Benchmark';
-import { defaultBaseline, liveValues, toBenchmark, toCurves } from './model';
+import { defaultBaseline, gainOf, liveValues, toBenchmark, toCurves } from './model';
 
 beforeEach(() => stubSizes());
 afterEach(() => jest.restoreAllMocks());
@@ -52,13 +53,17 @@ const other: Baseline = {
   rows: [row(80, 'round_robin', { ttft: { p95: 0.9 } })],
 };
 
+function Chosen() {
+  return <Benchmark lane="main" choice={useState<string>()} levels={useState<string>()} />;
+}
+
 async function show(baselines: Baseline[] | Problem = [recorded, other], lane: LaneChange = {}) {
   const client = new FakeClient();
   client.show(lane, { settings: settings({ default_baseline: 'recorded' }) });
   client.reads.mockImplementation(() =>
     baselines instanceof Problem ? Promise.reject(baselines) : Promise.resolve({ baselines })
   );
-  const result = renderWith(client, <Benchmark lane="main" />);
+  const result = renderWith(client, <Chosen />);
   await settled(client, '/baselines');
   return result;
 }
@@ -172,7 +177,7 @@ describe('the recorded benchmark', () => {
     const client = new FakeClient();
     client.lose();
     client.reads.mockResolvedValue({ baselines: [recorded] });
-    renderWith(client, <Benchmark lane="main" />);
+    renderWith(client, <Chosen />);
     await settled(client, '/baselines');
     expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
     expect(screen.getByText(/once the load generator responds/)).toBeInTheDocument();
@@ -181,7 +186,7 @@ describe('the recorded benchmark', () => {
 
 describe('the curves', () => {
   const curves = (rows_: BaselineRow[], all = true) =>
-    toCurves(toBenchmark({ baseline: { ...recorded, rows: rows_ }, settings: settings(), all }), settings());
+    toCurves(toBenchmark({ ...recorded, rows: rows_ }, settings(), all));
 
   it('have the recorded value of each level, with gaps where there is none, and their objective', () => {
     const [ttft, hits] = curves([
@@ -190,7 +195,7 @@ describe('the curves', () => {
       row(90, 'round_robin', { ttft: { p95: 0.7 } }),
       row(120, 'kv', { ttft: { p95: 0.5 }, kv_hit_ratio: 0.98 }),
     ]);
-    expect([ttft.name, hits.name]).toEqual(['TTFT p95, ms', 'KV hit rate, %']);
+    expect([ttft.metric.heading, hits.metric.heading]).toEqual(['TTFT p95, ms', 'KV hit rate, %']);
     expect(ttft.lines.map(({ tone, points }) => [tone, Object.fromEntries(points)])).toEqual([
       ['round_robin', { 60: 0.8, 90: 0.7, 120: undefined }],
       ['kv', { 60: 0.4, 90: undefined, 120: 0.5 }],
@@ -201,9 +206,9 @@ describe('the curves', () => {
 
   it('have the live value as a point, where it has settled and lies within the levels', () => {
     const rows_ = [row(60, 'kv', { ttft: { p95: 0.4 } }), row(180, 'kv', { ttft: { p95: 0.9 } })];
-    const model = toBenchmark({ baseline: { ...recorded, rows: rows_ }, settings: settings(), all: true });
+    const model = toBenchmark({ ...recorded, rows: rows_ }, settings(), true);
     const points = (change: LaneChange) =>
-      toCurves(model, settings(), liveValues(laneSnapshot(change)))[0].lines.find(({ key }) => key === 'live')?.points;
+      toCurves(model, liveValues(laneSnapshot(change)))[0].lines.find(({ key }) => key === 'live')?.points;
     expect(points({})).toEqual([[120, 0.544]]);
     expect(points({ baseline: { settling: true } })).toBeUndefined();
     expect(points({ state: { concurrency: { target: 200, actual: 200 } } })).toBeUndefined();
@@ -216,7 +221,7 @@ describe('the curves', () => {
       row('12/s', 'kv', { ttft: { p95: 0.5 }, kv_hit_ratio: 0.98 }),
       row('2.5/s', 'kv', { ttft: { p95: 0.3 } }),
     ];
-    expect(curves(rows_).map(({ name, x }) => [name, x])).toEqual([
+    expect(curves(rows_).map(({ metric, x }) => [metric.heading, x])).toEqual([
       ['TTFT p95, ms', { levels: [60], unit: 'conversations' }],
       ['TTFT p95, ms', { levels: [2.5, 12], unit: 'conversations/s' }],
       ['KV hit rate, %', { levels: [2.5, 12], unit: 'conversations/s' }],
@@ -237,19 +242,21 @@ describe('the curves', () => {
 
 describe('the model', () => {
   const model = (rows_: BaselineRow[]) =>
-    toBenchmark({ baseline: { ...recorded, advantages: undefined, rows: rows_ }, settings: settings(), all: true });
+    toBenchmark({ ...recorded, advantages: undefined, rows: rows_ }, settings(), true);
+  const gains = (rows_: BaselineRow[]) => {
+    const { metrics, pairs, baseline } = model(rows_);
+    return pairs.map((pair) => gainOf(metrics[0], pair, baseline));
+  };
 
   it('keeps kinds of speculation apart', () => {
-    const { rows: found, speculations } = model([
+    const rows_ = [
       row(60, 'kv', { speculation: 'off', ttft: { p95: 0.4 } }),
       row(60, 'kv', { speculation: 'eagle3', ttft: { p95: 0.3 } }),
       row(60, 'round_robin', { speculation: 'off', ttft: { p95: 0.8 } }),
-    ]);
-    expect(speculations).toBe(true);
-    expect(found.map(({ speculation, groups: [{ gain }] }) => [speculation, gain?.text])).toEqual([
-      ['eagle3', undefined],
-      ['off', '+50.0 %'],
-    ]);
+    ];
+    expect(model(rows_).speculations).toBe(true);
+    expect(model(rows_).pairs.map(({ speculation }) => speculation)).toEqual(['eagle3', 'off']);
+    expect(gains(rows_).map((gain) => gain?.text)).toEqual([undefined, '+50.0 %']);
   });
 
   it('has the figures of speculation where something was drafted', () => {
@@ -260,19 +267,18 @@ describe('the model', () => {
   });
 
   it('takes the newest of several measurements', () => {
-    const { rows: found } = model([
+    const { pairs } = model([
       row(60, 'kv', { ttft: { p95: 0.3 }, measured: '2026-11-20T10:00:00Z' }),
       row(60, 'kv', { ttft: { p95: 0.4 }, measured: '2026-11-20T09:00:00Z' }),
     ]);
-    expect(found.map(({ groups }) => groups[0].kv?.value)).toEqual([0.3]);
+    expect(pairs.map(({ rows: { kv } }) => kv?.ttft.p95)).toEqual([0.3]);
   });
 
   it('shows no gain that one decimal does not show, and none over nothing', () => {
     const same = { ttft: { p95: 0.6 } };
-    const [none] = model([row(60, 'kv', same), row(60, 'round_robin', { ttft: { p95: 0.60001 } })]).rows;
-    expect(none.groups[0].gain).toEqual({ text: '0.0 %', kind: 'same', verdict: 'not judged' });
-    const [zero] = model([row(60, 'kv', same), row(60, 'round_robin', { ttft: { p95: 0 } })]).rows;
-    expect(zero.groups[0].gain).toBeUndefined();
+    const [none] = gains([row(60, 'kv', same), row(60, 'round_robin', { ttft: { p95: 0.60001 } })]);
+    expect(none).toEqual({ text: '0.0 %', kind: 'same', verdict: 'not judged' });
+    expect(gains([row(60, 'kv', same), row(60, 'round_robin', { ttft: { p95: 0 } })])).toEqual([undefined]);
   });
 
   it('has, of the levels of the slider, those with every figure, where there are any', () => {
@@ -283,7 +289,7 @@ describe('the model', () => {
       row(200, 'kv', { ttft: { p95: 0.3 }, requests_per_second: 3 }),
     ];
     const shown = (all: boolean, of = rows_) =>
-      toBenchmark({ baseline: { ...recorded, rows: of }, settings: settings(), all }).rows.map((r) => r.concurrency);
+      toBenchmark({ ...recorded, rows: of }, settings(), all).pairs.map((pair) => pair.concurrency);
     expect(shown(false)).toEqual([60]);
     expect(shown(true)).toEqual([60, 70, 200]);
     expect(shown(false, rows_.slice(1, 3))).toEqual([60, 70]);

@@ -1,4 +1,4 @@
-import { memo, useId, useMemo, useState } from 'react';
+import { memo, useId, useMemo } from 'react';
 
 import { Switch } from '@grafana/ui';
 
@@ -16,12 +16,11 @@ import { BenchmarkTable } from './BenchmarkTable';
 import { SustainedLine } from './SustainedLine';
 import {
   defaultBaseline,
+  LIVE,
   liveValues,
-  metricsOfKind,
   toBenchmark,
   toCurves,
   type BenchmarkModel,
-  type Kind,
   type LiveValues,
 } from './model';
 
@@ -29,21 +28,18 @@ type Choose = [chosen: string | undefined, choose: (value: string | undefined) =
 
 interface BenchmarkProps {
   lane: string;
-  /** The chosen baseline and its setter. Without one, the choice is kept by the component itself. */
-  choice?: Choose;
+  /** The chosen baseline and its setter. */
+  choice: Choose;
   /** The choice of levels, "all" or those of the slider, and its setter. */
-  levels?: Choose;
+  levels: Choose;
 }
 
 /** Recorded results of round-robin and KV-aware routing, level by level. */
-export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
+export function Benchmark({ lane, choice: [name, choose], levels: [which, setWhich] }: BenchmarkProps) {
   const live = useLive(lane);
-  const ownChoice = useState<string>();
-  const ownLevels = useState<string>();
   const settings = lastKnown(live, lane)?.settings;
   const { value: baselines, problem } = useBaselines(settings?.slo);
   const state = live.lane?.state;
-  const running = state?.running ? (state.step.held?.at ?? state.concurrency.target) : undefined;
   if (!baselines || !settings) {
     return live.state.status === 'lost' && !problem ? (
       <p>Recorded results appear once the load generator responds.</p>
@@ -51,14 +47,12 @@ export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
       <NotLoaded what="recorded results" problem={problem} />
     );
   }
-  const [name, choose] = choice ?? ownChoice;
-  const [which, setWhich] = levels ?? ownLevels;
   return (
     <Chosen
       lane={lane}
       baselines={baselines}
       settings={settings}
-      concurrency={running}
+      current={state?.running ? (state.step.held?.at ?? state.concurrency.target) : undefined}
       name={name}
       onChoose={choose}
       all={which === ALL}
@@ -74,7 +68,8 @@ interface ChosenProps {
   lane: string;
   baselines: Baseline[];
   settings: Settings;
-  concurrency?: Level;
+  /** The concurrency of the running workload; undefined while none runs. */
+  current?: Level;
   name: string | undefined;
   onChoose(name: string): void;
   all: boolean;
@@ -83,13 +78,10 @@ interface ChosenProps {
 
 /** Recorded results rarely change, so a snapshot does not render them again. */
 const Chosen = memo(function Chosen(props: ChosenProps) {
-  const { lane, baselines, settings, concurrency, name, onChoose, all, onAll } = props;
+  const { lane, baselines, settings, current, name, onChoose, all, onAll } = props;
   const styles = useStyles();
   const baseline = baselines.find((b) => b.name === name) ?? defaultBaseline(baselines, settings);
-  const model = useMemo(
-    () => baseline && toBenchmark({ baseline, settings, concurrency, all }),
-    [baseline, settings, concurrency, all]
-  );
+  const model = useMemo(() => baseline && toBenchmark(baseline, settings, all), [baseline, settings, all]);
   if (!baseline || !model) {
     return <p>No recorded results yet. An administrator can import some.</p>;
   }
@@ -99,13 +91,15 @@ const Chosen = memo(function Chosen(props: ChosenProps) {
         <BaselineChoice baselines={baselines} baseline={baseline} onChoose={onChoose} />
         <AllLevels all={all} onChange={(on) => onAll(on ? ALL : undefined)} />
       </div>
-      {model.rows.length > 0 ? (
+      {model.pairs.length > 0 ? (
         <>
           {tables.map(({ kind, name }) => (
             <BenchmarkTable
               key={kind}
               caption={`${baseline.title}, ${name} level by level`}
-              model={metricsOfKind(model, kind)}
+              model={model}
+              kind={kind}
+              current={current}
             />
           ))}
           {model.missing.length > 0 && (
@@ -113,26 +107,24 @@ const Chosen = memo(function Chosen(props: ChosenProps) {
               <i>Not recorded</i> in this baseline: {model.missing.join(', ')}.
             </div>
           )}
-          <BenchmarkCurves model={model} settings={settings} lane={lane} />
+          <BenchmarkCurves model={model} lane={lane} />
         </>
       ) : (
         <p>None of its {model.all} levels is on the slider. Enable “All levels” to see them.</p>
       )}
       <SustainedLine baseline={baseline} />
       <BenchmarkNotes baseline={baseline} settings={settings} />
-      {concurrency !== undefined && !model.rows.some((row) => row.current) && (
-        <div className={styles.note}>
-          The workload runs at {levelText(concurrency)}, which is not one of these levels.
-        </div>
+      {current !== undefined && !model.pairs.some(({ concurrency }) => concurrency === current) && (
+        <div className={styles.note}>The workload runs at {levelText(current)}, which is not one of these levels.</div>
       )}
     </div>
   );
 });
 
-const tables: Array<{ kind: Kind; name: string }> = [
+const tables = [
   { kind: 'latency', name: 'latencies' },
   { kind: 'rate', name: 'rates' },
-];
+] as const;
 
 interface BaselineProps {
   baselines: Baseline[];
@@ -178,34 +170,25 @@ function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Baseline; s
   );
 }
 
-interface BenchmarkCurvesProps {
-  model: BenchmarkModel;
-  settings: Settings;
-  lane: string;
-}
-
 /** Each metric against the levels of each kind, with the figures of the tables, and the live ones as points. */
-const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, lane: name }: BenchmarkCurvesProps) {
+const BenchmarkCurves = memo(function BenchmarkCurves({ model, lane: name }: { model: BenchmarkModel; lane: string }) {
   const { lane } = useLive(name);
   const live = JSON.stringify(liveValues(lane) ?? null); // rendered again only where a figure has changed
-  const curves = useMemo(
-    () => toCurves(model, settings, (JSON.parse(live) as LiveValues | null) ?? undefined),
-    [model, settings, live]
-  );
+  const curves = useMemo(() => toCurves(model, (JSON.parse(live) as LiveValues | null) ?? undefined), [model, live]);
   const legend: LegendItem[] = (['round_robin', 'kv'] as const).map((mode) => ({
     key: mode,
     tone: mode,
     words: modeName(mode),
   }));
-  if (curves.some(({ lines }) => lines.some(({ key }) => key === 'live'))) {
-    legend.push({ key: 'live', tone: lane?.state.mode, look: 'rings', words: 'live now, this step' });
+  if (curves.some(({ lines }) => lines.some(({ key }) => key === LIVE))) {
+    legend.push({ key: LIVE, tone: lane?.state.mode, look: 'rings', words: 'live now, this step' });
   }
   return (
     <ChartGrid least={300} legend={legend}>
-      {curves.map(({ key, name, by, ...drawing }) => (
-        <ChartFigure key={key} caption={name}>
+      {curves.map(({ metric: { key, heading }, by, ...drawing }) => (
+        <ChartFigure key={`${key} ${by}`} caption={heading}>
           <Chart
-            label={`${name} by ${by} under round-robin and KV-aware routing; figures in the tables`}
+            label={`${heading} by ${by} under round-robin and KV-aware routing; figures in the tables`}
             {...drawing}
           />
         </ChartFigure>

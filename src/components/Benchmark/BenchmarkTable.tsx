@@ -1,54 +1,63 @@
 import { memo } from 'react';
 import { cx } from '@emotion/css';
 
+import type { BaselineRow, Settings } from '../../client';
 import { digits } from '../../lib/format';
-import { levelsName, levelText } from '../../lib/level';
+import { levelsName, levelText, type Level } from '../../lib/level';
 import { speculationName } from '../../lib/names';
+import { sloOfRow } from '../../lib/slo';
 import { stylesOf, verdicts, visuallyHidden } from '../../lib/styles';
 import { SLOValue } from '../Comparison';
 import { DataTable, type Column } from '../DataTable';
-import type { BenchmarkModel, Cell, Gain, Row } from './model';
+import { gainOf, hoverText, type BenchmarkModel, type Gain, type Kind, type Metric, type Pair } from './model';
 
 interface BenchmarkTableProps {
   caption: string;
   model: BenchmarkModel;
+  /** The metrics of which it has the columns; all of them without it. */
+  kind?: Kind;
+  /** The concurrency of the running workload; undefined while none runs. */
+  current?: Level;
 }
 
 /** One row per level; three columns per metric. */
-export const BenchmarkTable = memo(function BenchmarkTable({ caption, model }: BenchmarkTableProps) {
+export const BenchmarkTable = memo(function BenchmarkTable({ caption, model, kind, current }: BenchmarkTableProps) {
   const styles = useStyles();
-  const { metrics, rows, speculations } = model;
+  const { baseline, slo, pairs, speculations } = model;
+  const metrics = model.metrics.filter((metric) => kind === undefined || metric.kind === kind);
   if (metrics.length === 0) {
     return null;
   }
-  const columns: Array<Column<Row>> = [
+  const isCurrent = ({ concurrency }: Pair) => concurrency === current;
+  const columns: Array<Column<Pair>> = [
     {
-      name: levelsName(rows.map(({ concurrency }) => concurrency)),
-      cell: ({ concurrency, speculation, current }) => (
+      name: levelsName(pairs.map(({ concurrency }) => concurrency)),
+      cell: (pair) => (
         <>
-          {levelText(concurrency)}
-          {speculations && <small>{speculationName(speculation)}</small>}
-          {current && <small>live now</small>}
+          {levelText(pair.concurrency)}
+          {speculations && <small>{speculationName(pair.speculation)}</small>}
+          {isCurrent(pair) && <small>live now</small>}
         </>
       ),
     },
-    ...metrics.flatMap(({ key, name, note }, i): Array<Column<Row>> => {
-      const heading = (
+    ...metrics.flatMap((metric): Array<Column<Pair>> => {
+      const { key, heading, note } = metric;
+      const words = (
         <>
-          {name}
+          {heading}
           {note && <i> {note}</i>}
         </>
       );
-      const group = { key, heading };
+      const group = { key, heading: words };
       return [
         {
           group,
           name: 'Round-robin',
           className: styles.first,
-          cell: (row) => <Value cell={row.groups[i].roundRobin} />,
+          cell: ({ rows }) => <Value metric={metric} row={rows.round_robin} slo={slo} />,
         },
-        { group, name: 'KV-aware', cell: (row) => <Value cell={row.groups[i].kv} /> },
-        { group, name: 'Improvement', cell: (row) => <Improvement gain={row.groups[i].gain} /> },
+        { group, name: 'KV-aware', cell: ({ rows }) => <Value metric={metric} row={rows.kv} slo={slo} /> },
+        { group, name: 'Improvement', cell: (pair) => <Improvement gain={gainOf(metric, pair, baseline)} /> },
       ];
     }),
   ];
@@ -57,22 +66,23 @@ export const BenchmarkTable = memo(function BenchmarkTable({ caption, model }: B
       label={caption}
       className={styles.table}
       columns={columns}
-      rows={rows}
+      rows={pairs}
       keyOf={({ concurrency, speculation }) => `${concurrency} ${speculation}`}
-      rowClass={({ current }) => cx(current && styles.current)}
-      isCurrent={({ current }) => current}
+      rowClass={(pair) => cx(isCurrent(pair) && styles.current)}
+      isCurrent={isCurrent}
     />
   );
 });
 
-function Value({ cell }: { cell?: Cell }) {
+function Value({ metric, row, slo }: { metric: Metric; row?: BaselineRow; slo: Settings['slo'] }) {
   const styles = useStyles();
-  if (!cell) {
+  const value = row && metric.value(row);
+  if (!row || value === undefined) {
     return <span className={styles.none}>not recorded</span>;
   }
   return (
-    <SLOValue level={cell.slo} hover={cell.hover}>
-      {digits(cell.value, cell.format)}
+    <SLOValue level={metric.slo && sloOfRow(row, metric.slo, value, slo)} hover={hoverText(metric, row)}>
+      {digits(value, metric.format)}
     </SLOValue>
   );
 }

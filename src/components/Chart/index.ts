@@ -1,5 +1,6 @@
 export { Chart } from './Chart';
 export { ChartFigure, ChartGrid, ChartGroup, type LegendItem } from './ChartGrid';
+export { drawLevels, type LevelLine } from './levels';
 export { LineSign } from './LineSign';
 export { loadDrawn } from './loadDrawn';
 export { SETTLING } from './tones';

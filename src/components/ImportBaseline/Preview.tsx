@@ -18,7 +18,7 @@ interface PreviewProps {
 /** Preview of a file, before it is imported. */
 export function Preview({ baseline, settings }: PreviewProps) {
   const styles = useStyles();
-  const model = useMemo(() => settings && toBenchmark({ baseline, settings, all: true }), [baseline, settings]);
+  const model = useMemo(() => settings && toBenchmark(baseline, settings, true), [baseline, settings]);
   const known = settingsOf(baseline.deployment).filter(({ value }) => value !== undefined);
   return (
     <section className={styles.preview} aria-label="Preview">
@@ -41,7 +41,7 @@ export function Preview({ baseline, settings }: PreviewProps) {
         </ul>
       )}
       <SustainedLine baseline={baseline} />
-      {model && model.rows.length > 0 && (
+      {model && model.pairs.length > 0 && (
         <div className={styles.table}>
           <BenchmarkTable caption={`${baseline.title}, preview`} model={model} />
         </div>

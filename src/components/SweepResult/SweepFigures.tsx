@@ -1,8 +1,9 @@
 import { memo, useMemo } from 'react';
 
 import { useBaselines, useLive, type BaselineRow, type Sweep } from '../../client';
+import { meanTTFT } from '../../lib/figures';
 import { digits, number } from '../../lib/format';
-import { axisOf, levelsName, levelText } from '../../lib/level';
+import { levelsName, levelText } from '../../lib/level';
 import { modeKey, modeText } from '../../lib/names';
 import { recordedTable } from '../../lib/recorded';
 import { sloOfRow } from '../../lib/slo';
@@ -29,7 +30,7 @@ export function SweepFigures({ sweep }: { sweep: Sweep }) {
 }
 
 /** The recorded results that are comparable with a sweep's figures. */
-export interface Recorded {
+interface Recorded {
   title: string;
   rows: BaselineRow[];
 }
@@ -45,19 +46,17 @@ function useRecorded({ lane, rows, request: { slo } }: Sweep): Recorded | undefi
   }, [table, rows]);
 }
 
-interface SweepCurvesProps {
+interface SweepFiguresProps {
   sweep: Sweep;
   recorded?: Recorded;
 }
 
 /** Each metric against the level, by mode, with the 95 % intervals as bands. */
-const SweepCurves = memo(function SweepCurves({ sweep: { rows, request }, recorded }: SweepCurvesProps) {
-  const curves = useMemo(() => curvesOf(rows, recorded?.rows ?? [], request.slo), [rows, recorded, request.slo]);
-  const levels = [...(request.levels ?? []), ...rows.map(({ concurrency }) => concurrency)];
-  const x = axisOf(levels);
-  const by = levelsName(levels).toLowerCase();
+const SweepCurves = memo(function SweepCurves({ sweep: { rows, request }, recorded }: SweepFiguresProps) {
+  const curves = useMemo(() => curvesOf(rows, recorded?.rows ?? [], request), [rows, recorded, request]);
+  const by = levelsName([...(request.levels ?? []), ...rows.map(({ concurrency }) => concurrency)]).toLowerCase();
   const legend: LegendItem[] = [
-    ...linesOf(rows).map(({ name, ...line }) => ({ ...line, words: name })),
+    ...linesOf(rows, meanTTFT).map(({ key, name, tone, look }) => ({ key, tone, look, words: name })),
     {
       key: 'measured',
       words: (
@@ -79,20 +78,15 @@ const SweepCurves = memo(function SweepCurves({ sweep: { rows, request }, record
     <ChartGrid least={320} stretched legend={legend}>
       {curves.map(({ metric: { key, name, heading }, ...drawing }) => (
         <ChartFigure key={key} caption={heading}>
-          <Chart label={`${name} by ${by} and mode; figures in the table`} x={x} {...drawing} />
+          <Chart label={`${name} by ${by} and mode; figures in the table`} {...drawing} />
         </ChartFigure>
       ))}
     </ChartGrid>
   );
 });
 
-interface SweepTableProps {
-  sweep: Sweep;
-  recorded?: Recorded;
-}
-
 /** The figures of each level and mode or arm over all spans that count, beside the recorded ones of the same level. */
-const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded }: SweepTableProps) {
+const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded }: SweepFiguresProps) {
   const styles = useTableStyles();
   const metrics = metricsOf(rows);
   const levels = levelsName(rows.map(({ concurrency }) => concurrency));

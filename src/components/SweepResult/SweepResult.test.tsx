@@ -280,7 +280,7 @@ describe('the curves', () => {
     expect(beside.map(({ mode, concurrency }) => `${mode} ${concurrency}`)).toEqual(['kv 60']);
     const atRates = recorded.rows.map((row) => ({ ...row, concurrency: `${row.concurrency}/s` }));
     expect(comparableRows(rows, atRates)).toEqual([]);
-    const [ttft] = curvesOf(rows, beside, request.slo);
+    const [ttft] = curvesOf(rows, beside, request);
     expect(ttft.metric.key).toBe('ttft_p95');
     expect(ttft.lines.map(({ key }) => key)).toEqual([
       'dashed kv not_recorded',

@@ -1,36 +1,30 @@
-import type { BaselineRow, Mode, ModeState, SweepRequest, SweepSpan, SweepSummary } from '../../client';
-import { compareLevels, isWithin, valueOf } from '../../lib/level';
+import type { BaselineRow, ModeState, SweepRequest, SweepSpan, SweepSummary } from '../../client';
+import type { RowFigure } from '../../lib/figures';
+import { compareLevels, isWithin } from '../../lib/level';
 import { modeKey, modeText } from '../../lib/names';
-import type { ChartBand, ChartLine, Drawing, Look } from '../Chart';
+import { drawLevels, type Drawing, type LevelLine } from '../Chart';
 import { metrics, type Metric } from './metrics';
 
-/** One metric against concurrency. The bands are the 95 % intervals of the measurements. */
-interface SweepCurve extends Omit<Drawing, 'x'> {
-  metric: Metric;
-}
-
-/** A mode with its line. */
-interface Line {
-  key: string;
-  name: string;
-  tone: Mode;
-  look: Look;
-}
-
-/** The line styles of measurements; recorded values are dashed. */
-const looks: Look[] = ['solid', 'rings'];
-
-/** Returns the modes of measured rows, each once. A mode under several speculations has lines of several styles. */
-export function linesOf(rows: BaselineRow[]): Line[] {
-  const found: Line[] = [];
-  for (const row of rows) {
-    const key = modeKey(row);
-    if (!found.some((line) => line.key === key)) {
-      const nth = found.filter(({ tone }) => tone === row.mode).length;
-      found.push({ key, name: modeText(row), tone: row.mode, look: looks[Math.min(nth, looks.length - 1)] });
-    }
-  }
-  return found;
+/**
+ * Returns the line of a figure in each mode of some rows, measured ones with their intervals. Recorded values are
+ * dashed. A mode under several speculations has lines of several styles.
+ */
+export function linesOf(rows: BaselineRow[], { value, interval }: RowFigure, isRecorded = false): LevelLine[] {
+  const modes = [...new Map(rows.map((row) => [modeKey(row), row]))];
+  return modes.map(([key, row], i) => {
+    const isOther = modes.slice(0, i).some(([, { mode }]) => mode === row.mode);
+    const look = isRecorded ? 'dashed' : isOther ? 'rings' : 'solid';
+    return {
+      key: `${look} ${key}`,
+      name: `${modeText(row)}${isRecorded ? ', recorded' : ''}`,
+      tone: row.mode,
+      look,
+      dots: !isRecorded,
+      values: rows
+        .filter((one) => modeKey(one) === key)
+        .map((one) => ({ level: one.concurrency, value: value(one), band: isRecorded ? undefined : interval(one) })),
+    };
+  });
 }
 
 /** Whether two kinds of speculation may be compared. “Not recorded” counts as “off”. */
@@ -55,52 +49,20 @@ export function recordedFor(row: BaselineRow, recorded: BaselineRow[]): Baseline
   return recorded.find((other) => other.concurrency === row.concurrency && isLike(row, other));
 }
 
-/** An axis of large times ends at this multiple of the objective, so that they do not flatten the others. */
-const RUNAWAY = 4;
+/** One metric against the level. */
+interface SweepCurve extends Drawing {
+  metric: Metric;
+}
 
 /** Returns the curves of a sweep's measurements, beside recorded rows. A metric without values has none. */
-export function curvesOf(rows: BaselineRow[], recorded: BaselineRow[], slo: SweepRequest['slo']): SweepCurve[] {
+export function curvesOf(rows: BaselineRow[], recorded: BaselineRow[], request: SweepRequest): SweepCurve[] {
+  const levels = [...(request.levels ?? []), ...rows.map(({ concurrency }) => concurrency)];
   return metrics
     .filter(({ drawn, value }) => drawn && rows.some((row) => value(row) !== undefined))
-    .map((metric) => curveOf(metric, rows, recorded, slo));
-}
-
-function curveOf(metric: Metric, rows: BaselineRow[], recorded: BaselineRow[], slo: SweepRequest['slo']): SweepCurve {
-  const { format, value, interval } = metric;
-  const recordedLines = linesOf(recorded).map((line) => ({
-    ...line,
-    name: `${line.name}, recorded`,
-    look: 'dashed' as const,
-  }));
-  const bands = linesOf(rows).map(({ key, tone, look }): ChartBand => ({
-    of: `${look} ${key}`,
-    tone,
-    points: rows.flatMap((row): ChartBand['points'] => {
-      const around = modeKey(row) === key ? interval(row) : undefined;
-      return around ? [[valueOf(row.concurrency), Math.max(0, around[0]), around[1]]] : [];
-    }),
-  }));
-  return {
-    metric,
-    lines: [...drawn(recordedLines, recorded, value), ...drawn(linesOf(rows), rows, value)],
-    bands: bands.filter(({ points }) => points.length > 0),
-    format,
-    slo: metric.slo && slo?.[metric.slo],
-    ceiling: metric.key.startsWith('ttft') && slo ? RUNAWAY * slo.ttft : undefined,
-  };
-}
-
-function drawn(lines: Line[], rows: BaselineRow[], value: Metric['value']): ChartLine[] {
-  return lines
-    .map(({ key, name, tone, look }): ChartLine => ({
-      key: `${look} ${key}`,
-      name,
-      tone,
-      look,
-      dots: look !== 'dashed',
-      points: rows.filter((row) => modeKey(row) === key).map((row) => [valueOf(row.concurrency), value(row)]),
-    }))
-    .filter(({ points }) => points.some(([, y]) => y !== undefined));
+    .map((metric) => {
+      const lines = [...linesOf(recorded, metric, true), ...linesOf(rows, metric)];
+      return { metric, ...drawLevels(metric, lines, levels, request.slo) };
+    });
 }
 
 /** Returns the sweep with an id, or the newest of the lane without one. The list is newest first. */

@@ -158,7 +158,7 @@ describe('the series', () => {
 
   it('have bands over the seeds, and are judged by the one rule of SLO colors', () => {
     const [first] = ttft.values;
-    expect(first).toMatchObject({ source: 'simulated', mode: 'kv', concurrency: 60, value: 0.3, slo: 'met', seeds: 2 });
+    expect(first).toMatchObject({ source: 'simulated', mode: 'kv', concurrency: 60, value: 0.3, slo: 'met' });
     expect(first.band?.[0]).toBeCloseTo(0.27);
     expect(ttft.values.find(({ concurrency, mode }) => concurrency === 80 && mode === 'kv')?.slo).toBe('near');
     expect(series[1].values[0].slo).toBeUndefined();
@@ -193,8 +193,8 @@ describe('the series', () => {
       ['Round-robin measured', 'rings'],
     ]);
     expect(drawing.bands?.map(({ of, points }) => [of, points.length])).toEqual([
-      ['simulated kv', 3],
-      ['simulated round_robin', 3],
+      ['KV-aware simulated', 3],
+      ['Round-robin simulated', 3],
     ]);
     const { slo: objective, y, isCut } = viewOf(drawing, 4);
     expect([objective, y.max, isCut]).toEqual([0.6, 3, true]);

@@ -10,9 +10,9 @@ import type {
   Speculation,
 } from '../../client';
 import { THIS_TARGET } from '../../components/Comparison/model';
-import type { ChartBand, ChartLine, Drawing } from '../../components/Chart';
+import { drawLevels, type Drawing, type LevelLine } from '../../components/Chart';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
-import { axisOf, compareLevels, isBelow, isWithin, levelText, valueOf, type Level } from '../../lib/level';
+import { compareLevels, isBelow, isWithin, levelText, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
@@ -20,8 +20,6 @@ import { sloLevel, type SLOLevel } from '../../lib/slo';
 export interface FigureInfo extends Pick<RowFigure, 'name' | 'heading' | 'format' | 'slo'> {
   key: keyof SimulationFigures;
   recorded?: RowFigure['value'];
-  /** Whether an axis may end below the largest values, so that one that runs away does not flatten the others. */
-  mayRunAway?: boolean;
 }
 
 function ofRow(key: FigureInfo['key'], { value, ...figure }: RowFigure): FigureInfo {
@@ -30,8 +28,8 @@ function ofRow(key: FigureInfo['key'], { value, ...figure }: RowFigure): FigureI
 
 /** The figures with a chart, in their order. */
 const figures: FigureInfo[] = [
-  { ...ofRow('ttft_p95', timeFigure('ttft', 'p95')), mayRunAway: true },
-  { ...ofRow('ttft_p50', timeFigure('ttft', 'p50')), mayRunAway: true },
+  ofRow('ttft_p95', timeFigure('ttft', 'p95')),
+  ofRow('ttft_p50', timeFigure('ttft', 'p50')),
   ofRow('tokens_per_second', valueFigure('output_tokens_per_second')),
   ofRow('hit_ratio', valueFigure('kv_hit_ratio')),
   { key: 'queue', name: 'Queue', heading: 'Queue, requests waiting', format: { decimals: 1 } },
@@ -49,8 +47,6 @@ export interface Value {
   value: number;
   /** The least and the largest over the seeds, where it is simulated. */
   band?: [low: number, high: number];
-  /** The number of runs averaged, where it is simulated. */
-  seeds?: number;
   slo?: SLOLevel;
 }
 
@@ -119,11 +115,9 @@ function newest(rows: BaselineRow[]): BaselineRow[] {
   return [...found.values()].sort((a, b) => compareLevels(a.concurrency, b.concurrency));
 }
 
-function simulated({ concurrency, mode, seeds, figures: all }: SimulationPoint, key: FigureInfo['key']): Value[] {
+function simulated({ concurrency, mode, figures: all }: SimulationPoint, key: FigureInfo['key']): Value[] {
   const found: SimulationFigure | undefined = all[key];
-  return found
-    ? [{ source: 'simulated', mode, concurrency, seeds, value: found.mean, band: [found.low, found.high] }]
-    : [];
+  return found ? [{ source: 'simulated', mode, concurrency, value: found.mean, band: [found.low, found.high] }] : [];
 }
 
 function baselineValues(rows: BaselineRow[], source: Source, { recorded }: FigureInfo): Value[] {
@@ -133,41 +127,19 @@ function baselineValues(rows: BaselineRow[], source: Source, { recorded }: Figur
   });
 }
 
-/** An axis that values may exceed ends at this multiple of the objective. */
-const RUNAWAY = 4;
-
 const looks = { simulated: 'solid', recorded: 'dashed', measured: 'rings' } as const;
 
 /** Returns the chart of a figure over the requested levels. */
 export function draw({ figure, values }: Series, levels: Level[], slo: Settings['slo'] | undefined): Drawing {
-  const groups = Array.from(new Set(values.map(({ source, mode }) => `${source} ${mode}`)));
-  const lines = groups.map((key): ChartLine => {
-    const own = values.filter(({ source, mode }) => `${source} ${mode}` === key);
-    const { source, mode } = own[0];
-    return {
-      key,
-      name: `${modeName(mode)} ${source}`,
-      tone: mode,
-      look: looks[source],
-      dots: source === 'simulated',
-      points: own.map(({ concurrency, value }) => [valueOf(concurrency), value]),
-    };
-  });
-  const bands = Array.from(new Set(values.map(({ mode }) => mode))).map((mode): ChartBand => ({
-    of: `simulated ${mode}`,
-    tone: mode,
-    points: values.flatMap(({ mode: of, concurrency, band }): ChartBand['points'] =>
-      of === mode && band ? [[valueOf(concurrency), ...band]] : []
-    ),
-  }));
-  return {
-    x: axisOf(levels),
-    lines,
-    bands: bands.filter(({ points }) => points.length > 0),
-    format: figure.format,
-    slo: figure.slo && slo?.[figure.slo],
-    ceiling: figure.mayRunAway && slo ? RUNAWAY * slo.ttft : undefined,
-  };
+  const lines = new Map<string, LevelLine>();
+  for (const { source, mode: tone, concurrency: level, value, band } of values) {
+    const name = `${modeName(tone)} ${source}`;
+    if (!lines.has(name)) {
+      lines.set(name, { key: name, name, tone, look: looks[source], dots: source === 'simulated', values: [] });
+    }
+    lines.get(name)?.values.push({ level, value, band });
+  }
+  return drawLevels(figure, [...lines.values()], levels, slo);
 }
 
 /**
