@@ -1,4 +1,4 @@
-import { useEffect, useId, useState, type FormEvent } from 'react';
+import { useId, useState, type FormEvent } from 'react';
 
 import { Button, Combobox, Field, RadioButtonGroup } from '@grafana/ui';
 
@@ -8,12 +8,12 @@ import {
   usePolled,
   type Problem,
   type ShapePreset,
-  shapes,
   type State,
   type WorkloadPatch,
 } from '../../client';
 import type { Level } from '../../lib/level';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
+import { useSettled } from '../../lib/useSettled';
 import { TextField } from '../TextField';
 import {
   arrivals,
@@ -24,6 +24,7 @@ import {
   hasArrivals,
   isTrace,
   presetOf,
+  shapeOptions,
   toPatch,
   type FieldName,
   type Values,
@@ -63,7 +64,7 @@ export function Traffic(props: TrafficProps) {
   const noPreview = whyNone(load.isTrace || presetOf(values) !== 'recorded', isRight, state.phase);
   const request = { concurrency: level, ...patch };
   const key = JSON.stringify(request);
-  const isSettled = useSettled(key, SETTLED) === key;
+  const isSettled = useSettled(key, SETTLED);
   const preview = usePolled(
     only === undefined && noPreview === undefined && isSettled
       ? () => previewTraffic(client, lane, request)
@@ -171,7 +172,7 @@ function TrafficForm(props: TrafficFormProps) {
             <Combobox<ShapePreset>
               id={id}
               width={24}
-              options={options}
+              options={shapeOptions}
               value={presetOf(values)}
               disabled={disabled}
               onChange={({ value }) => onEdit('shape.preset', value)}
@@ -199,22 +200,6 @@ function TrafficForm(props: TrafficFormProps) {
       </div>
     </form>
   );
-}
-
-const options = Object.entries(shapes).map(([value, { label, description }]) => ({
-  value: value as ShapePreset,
-  label,
-  description,
-}));
-
-/** Returns a value once it has not changed for so many milliseconds. */
-function useSettled<T>(value: T, after: number): T {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), after);
-    return () => clearTimeout(timer);
-  }, [value, after]);
-  return settled;
 }
 
 const useStyles = stylesOf((theme) => ({

@@ -1,2 +1,2 @@
-export { arrivals, fieldOf, shapeField } from './model';
+export { arrivals, fieldOf, shapeField, shapeOptions } from './model';
 export { Traffic } from './Traffic';

@@ -42,6 +42,13 @@ export const arrivals = [
   { value: 'gamma', label: 'Gamma', description: 'In bursts below a burstiness of 1, more regular above' },
 ];
 
+/** The shapes of traffic. */
+export const shapeOptions = Object.entries(shapes).map(([value, { label, description }]) => ({
+  value: value as ShapePreset,
+  label,
+  description,
+}));
+
 /** Returns the field of a number of a shape. */
 export function shapeField(name: ShapeNumber): TrafficField {
   const check = name === 'zipf' ? decimalNumber : wholeNumber;

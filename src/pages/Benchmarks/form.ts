@@ -1,41 +1,14 @@
-import type {
-  ModeState,
-  Problem,
-  SimulationLimit,
-  SweepKind,
-  SweepList,
-  SweepRequest,
-  TrialQuestion,
-} from '../../client';
+import type { ModeState, Problem, SimulationLimit, SweepKind, SweepList, SweepRequest } from '../../client';
 import { number, span } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 import { kindOf, parseLevel, rangesOf, rateLimit, valueOf, type Level } from '../../lib/level';
 import { modeKey, modeText, speculationName } from '../../lib/names';
+import { valueAt, withValue } from '../../lib/path';
 
 import { isShare, metricName } from '../../components/SweepResult';
 
-/** The fields of the form by the names of the API. A trial has fields of their own for its first two modes. */
-export type FieldName =
-  | 'title'
-  | 'a'
-  | 'b'
-  | 'modes'
-  | 'levels'
-  | 'primary'
-  | 'question'
-  | 'smallest'
-  | 'repeats'
-  | 'order'
-  | 'warm_up'
-  | 'span'
-  | 'snapshots'
-  | 'resolution'
-  | 'max_time'
-  | 'together'
-  | 'caches'
-  | 'slo.ttft'
-  | 'slo.tpot'
-  | 'seed';
+/** The fields of the form by their paths in the API. A trial has fields of their own for its first two modes. */
+export type FieldName = Exclude<keyof SweepRequest, 'kind' | 'slo'> | 'slo.ttft' | 'slo.tpot' | 'a' | 'b';
 
 /** The values of the fields, as text. Items of a list are separated by commas. */
 export type Values = Partial<Record<FieldName, string>>;
@@ -137,24 +110,20 @@ export function fieldsOf(kind: SweepKind): Field[] {
   return fields.filter(({ kinds }) => kinds.includes(kind));
 }
 
-/**
- * Whether a field offers a choice. The lanes do where there are two, for two modes. A trial has more modes where the
- * driver offers more, and then a question.
- */
-export function isOffered({ entry, kinds }: Field, list: SweepList, values: Values): boolean {
-  const ofTrial = kinds.includes('trial');
-  switch (entry) {
-    case 'lanes':
-      return list.defaults.some(({ together }) => together) && !(ofTrial && othersOf(values).length > 0);
-    case 'question':
-      return othersOf(values).length > 0;
-    case 'caches':
-      return othersOf(values).length === 0;
-    case 'modes':
-      return !ofTrial || list.modes.length > 2;
-    default:
-      return true;
-  }
+/** Whether a field has an effect: on a trial of several arms a question, on any other one lanes and caches. */
+function hasEffect({ entry, kinds }: Field, values: Values): boolean {
+  const isSeveral = kinds.includes('trial') && othersOf(values).length > 0;
+  return entry === 'question' ? isSeveral : !isSeveral || (entry !== 'lanes' && entry !== 'caches');
+}
+
+/** Whether a field offers a choice. The lanes do where there are two, and more modes of a trial where there are more. */
+export function isOffered(field: Field, list: SweepList, values: Values): boolean {
+  const { entry, kinds } = field;
+  return (
+    hasEffect(field, values) &&
+    (entry !== 'lanes' || list.defaults.some(({ together }) => together)) &&
+    (entry !== 'modes' || !kinds.includes('trial') || list.modes.length > 2)
+  );
 }
 
 /** Returns the modes of a trial beside A and B. */
@@ -221,30 +190,23 @@ function offerText(mode: ModeState, all: ModeState[]): string {
 
 /** Returns the default values of the fields. */
 export function defaultsOf(request: SweepRequest): Values {
-  const { kind, modes = [], levels = [], slo } = request;
+  const { kind, modes = [], question = 'best' } = request;
   const list = modes.map(modeKey);
-  const numbers: Values = {};
-  for (const { name, entry, factor = 1 } of fieldsOf(kind)) {
-    const value =
-      name === 'slo.ttft' ? slo?.ttft : name === 'slo.tpot' ? slo?.tpot : request[name as keyof SweepRequest];
-    if (entry === 'number' && typeof value === 'number') {
-      numbers[name] = formatExact(value * factor);
-    }
-  }
+  const values = fieldsOf(kind).map(({ name, factor }) => [name, textOf(valueAt(request, name), factor)]);
   return {
-    ...numbers,
-    title: request.title ?? '',
+    ...(Object.fromEntries(values) as Values),
+    question,
     ...(kind === 'trial'
       ? { a: list[0] ?? '', b: list[1] ?? '', modes: list.slice(2).join(', ') }
       : { modes: list.join(', ') }),
-    levels: levels.join(', '),
-    primary: request.primary,
-    question: request.question ?? 'best',
-    order: request.order,
-    caches: request.caches,
-    together: request.together === undefined ? undefined : String(request.together),
-    seed: request.seed ?? '',
   };
+}
+
+function textOf(value: unknown, factor = 1): string {
+  if (typeof value === 'number') {
+    return formatExact(value * factor);
+  }
+  return Array.isArray(value) ? value.join(', ') : String(value ?? '');
 }
 
 /** Formats a number without the noise of binary fractions. */
@@ -359,35 +321,28 @@ export function split(value: string): string[] {
 
 /** Returns the request of fields without errors. */
 export function toRequest(kind: SweepKind, values: Values): SweepRequest {
-  const request: SweepRequest = { kind };
-  const put = <K extends keyof SweepRequest>(name: K, value: SweepRequest[K]) => (request[name] = value);
-  const slo = { ttft: 0, tpot: 0 };
-  const others = kind === 'trial' ? othersOf(values) : [];
-  for (const { name, entry, factor = 1 } of fieldsOf(kind)) {
-    const value = (values[name] ?? '').trim();
-    if (name === 'slo.ttft' || name === 'slo.tpot') {
-      slo[name === 'slo.ttft' ? 'ttft' : 'tpot'] = toNumber(value, factor);
-    } else if (entry === 'lanes') {
-      put('together', value === '' || others.length > 0 ? undefined : value === 'true');
-    } else if (entry === 'caches') {
-      put('caches', others.length > 0 || value === '' ? undefined : (value as SweepRequest['caches']));
-    } else if (entry === 'question') {
-      put('question', others.length > 0 ? (value as TrialQuestion) : undefined);
-    } else if (entry === 'number') {
-      put(name as keyof SweepRequest, toNumber(value, factor) as never);
-    } else if (entry !== 'mode' && entry !== 'modes' && entry !== 'levels' && value !== '') {
-      put(name as keyof SweepRequest, value as never);
+  const modes = kind === 'trial' ? [values.a ?? '', values.b ?? '', ...othersOf(values)] : split(values.modes ?? '');
+  let request: SweepRequest = { kind, modes: modes.map(toMode) };
+  for (const field of fieldsOf(kind)) {
+    const text = (values[field.name] ?? '').trim();
+    if (text !== '' && field.entry !== 'mode' && field.entry !== 'modes' && hasEffect(field, values)) {
+      request = withValue(request, field.name, read(field, text));
     }
   }
-  const modes = kind === 'trial' ? [values.a ?? '', values.b ?? '', ...others] : split(values.modes ?? '');
-  put('modes', modes.map(toMode));
-  put('levels', toLevels(split(values.levels ?? '')));
-  put('slo', slo);
   return request;
 }
 
-function toNumber(value: string, factor: number): number {
-  return Number((Number(value) / factor).toPrecision(12));
+function read({ entry, factor = 1 }: Field, text: string): unknown {
+  switch (entry) {
+    case 'number':
+      return Number(formatExact(Number(text) / factor));
+    case 'levels':
+      return toLevels(split(text));
+    case 'lanes':
+      return text === 'true';
+    default:
+      return text;
+  }
 }
 
 function toMode(key: string): ModeState {

@@ -12,7 +12,7 @@ import { Members } from '../../components/Members';
 import { Section } from '../../components/Section';
 import { Workers } from '../../components/Workers';
 import { toCsv } from '../../lib/csv';
-import { COLUMN, stylesOf, WALL, WIDE, WRAP } from '../../lib/styles';
+import { COLUMN, sectionGrid, stylesOf, WALL, WIDE, WRAP } from '../../lib/styles';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { LiveCharts } from './LiveCharts';
@@ -139,14 +139,7 @@ function historyCsv({ points }: History): string {
 const useStyles = stylesOf((theme) => {
   const part = { ...COLUMN, gap: theme.spacing(2), minWidth: 0 };
   return {
-    page: {
-      display: 'grid',
-      gridTemplateColumns: 'minmax(0, 1fr)',
-      alignItems: 'start',
-      gap: theme.spacing(2),
-      [WIDE]: { gridTemplateColumns: 'repeat(2, minmax(0, 1fr))' },
-      [WALL]: { gridTemplateColumns: 'repeat(3, minmax(0, 1fr))' },
-    },
+    page: sectionGrid(theme),
     first: { ...part, [WIDE]: { gridColumn: '1 / -1' }, [WALL]: { gridColumn: 'auto' } },
     live: part,
     more: part,

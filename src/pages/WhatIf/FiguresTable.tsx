@@ -1,11 +1,12 @@
 import { memo } from 'react';
 
 import type { Mode } from '../../client';
+import { SLOValue } from '../../components/Comparison';
+import { DASH, digits } from '../../lib/format';
 import type { Level } from '../../lib/level';
 import { stylesOf } from '../../lib/styles';
 import { LevelTable } from './LevelTable';
-import { Figure, find } from './Figure';
-import type { Series } from './series';
+import type { FigureInfo, Series, Source, Value } from './series';
 
 interface FiguresTableProps {
   series: Series[];
@@ -31,14 +32,15 @@ export const FiguresTable = memo(function FiguresTable({ series, levels, modes }
 
 function Cell({ series: { figure, values, overloads }, mode, level }: { series: Series; mode: Mode; level: Level }) {
   const styles = useStyles();
-  const atLevel = values.filter(({ concurrency }) => concurrency === level);
-  const simulated = find(atLevel, 'simulated', mode);
+  const find = (source: Source) =>
+    values.find((value) => value.concurrency === level && value.mode === mode && value.source === source);
+  const simulated = find('simulated');
   const isOverloaded = overloads.some((one) => one.concurrency === level && one.mode === mode);
   return (
     <div className={styles.cell}>
       {simulated || !isOverloaded ? <Figure figure={figure} value={simulated} /> : 'overloaded'}
       {(['recorded', 'measured'] as const).map((source) => {
-        const value = find(atLevel, source, mode);
+        const value = find(source);
         return (
           value && (
             <div key={source}>
@@ -51,7 +53,30 @@ function Cell({ series: { figure, values, overloads }, mode, level }: { series: 
   );
 }
 
+/** A value in the unit of its figure, with the mark of its objective and its band; a dash without one. */
+function Figure({ figure: { format }, value }: { figure: FigureInfo; value: Value | undefined }) {
+  const styles = useStyles();
+  if (!value) {
+    return <span className={styles.band}>{DASH}</span>;
+  }
+  const [low, high] = value.band ?? [];
+  return (
+    <>
+      <SLOValue level={value.slo}>
+        <b>{digits(value.value, format)}</b>
+      </SLOValue>
+      {low !== high && (
+        <small className={styles.band}>
+          {' '}
+          {digits(low, format)}–{digits(high, format)}
+        </small>
+      )}
+    </>
+  );
+}
+
 const useStyles = stylesOf((theme) => ({
+  band: { color: theme.colors.text.secondary },
   cell: {
     whiteSpace: 'nowrap',
     '& > small:last-of-type': { display: 'block' }, // the band; the mark of the SLO precedes it

@@ -5,7 +5,7 @@ import {
   type WorkloadSettingName,
   workloadSettings,
 } from '../../client';
-import { arrivals, shapeField } from '../../components/Traffic';
+import { arrivals, shapeField, shapeOptions } from '../../components/Traffic';
 import { plain } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 import { kindOf, levelOf, rateLimit, valueOf, type Level, type LevelKind } from '../../lib/level';
@@ -48,7 +48,13 @@ interface SwitchField extends Common {
 interface ChoiceField extends Common {
   kind: 'choice';
   /** Without them, the kinds of speculation that the profile offers. */
-  options?: Array<{ value: string; label: string; description?: string }>;
+  options?: Option[];
+}
+
+interface Option {
+  value: string;
+  label: string;
+  description?: string;
 }
 
 /** A field of the form. */
@@ -83,6 +89,16 @@ function ofShape<Name extends `shape_${string}`>(name: Name, stops: number[]) {
   };
 }
 
+/** One of several values; without options, the kinds of speculation that the profile offers. */
+function choice<Name extends string>(group: Group, name: Name, label: string, options?: Option[], path: string = name) {
+  return { kind: 'choice', group, name, label, path, options } as const;
+}
+
+/** A switch. By default, the API has true where it is on. */
+function toggle<Name extends string>(group: Group, name: Name, label: string, path: string = name, on = true) {
+  return { kind: 'switch', group, name, label, path, on, flag: path === name ? undefined : `--${name}` } as const;
+}
+
 /** What from, to and every are for rates, where the preset has conversations, and the other way round. */
 const usualLevels: Record<LevelKind, { from: string; to: string; every: string }> = {
   conversations: { from: '60', to: '180', every: '20' },
@@ -96,35 +112,16 @@ const loads = [
 
 const LEVELS = [10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 240, 280, 320, 360, 480, 600];
 const TURNS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20];
+const TOKENS = [50_000, 100_000, 150_000, 200_000, 300_000, 400_000, 600_000, 800_000, 1_200_000];
 
 const table = [
   count('cluster', 'workers', 'Workers', [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 50]),
   count('cluster', 'max_batch_size', 'Batch size', [8, 16, 32, 48, 64, 96, 128, 192, 256, 512], { unit: 'sequences' }),
   count('cluster', 'block_size', 'Block size', [16, 32, 64, 128, 256, 512], { unit: 'tokens' }),
-  count(
-    'cluster',
-    'kv_tokens',
-    'KV cache per worker',
-    [50_000, 100_000, 150_000, 200_000, 300_000, 400_000, 600_000, 800_000, 1_200_000],
-    { unit: 'tokens' }
-  ),
-  { kind: 'choice', name: 'speculation', label: 'Speculation', group: 'cluster', path: 'speculation' },
-  {
-    kind: 'switch',
-    name: 'trace',
-    label: 'The trace of the load generator',
-    group: 'workload',
-    path: 'trace',
-    on: true,
-  },
-  {
-    kind: 'choice',
-    name: 'shape',
-    label: 'Shape',
-    group: 'workload',
-    path: 'shape.preset',
-    options: Object.entries(shapes).map(([value, { label, description }]) => ({ value, label, description })),
-  },
+  count('cluster', 'kv_tokens', 'KV cache per worker', TOKENS, { unit: 'tokens' }),
+  choice('cluster', 'speculation', 'Speculation'),
+  toggle('workload', 'trace', 'The trace of the load generator'),
+  choice('workload', 'shape', 'Shape', shapeOptions, 'shape.preset'),
   ofShape('shape_groups', [8, 64, 256, 600, 1000, 4000]),
   ofShape('shape_prefix_tokens', [500, 1000, 2000, 4000, 8000, 16_000]),
   ofShape('shape_suffix_tokens', [30, 100, 250, 500, 1000, 2000]),
@@ -145,7 +142,7 @@ const table = [
   amount(...workload('question_tokens', 'question_tokens.mean', [5, 12, 25, 50, 100, 250, 500, 1000])),
   amount(...workload('think_time', 'think_time', [0, 1, 2, 5, 10, 20, 30, 60])),
   amount(...workload('start_rate', 'start_rate', [1, 2, 5, 10, 20, 50, 100])),
-  { kind: 'choice', name: 'arrivals', label: 'Arrivals', group: 'workload', path: 'arrivals', options: arrivals },
+  choice('workload', 'arrivals', 'Arrivals', arrivals),
   amount(...workload('burstiness', 'burstiness', [0.1, 0.25, 0.5, 1, 2, 4])),
   count(...workload('max_inflight', 'max_inflight', [50, 100, 200, 500, 1000, 2000])),
   amount('router', 'overlap_weight', 'Overlap weight', [0, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10]),
@@ -161,32 +158,14 @@ const table = [
       unit: 'blocks',
     }
   ),
-  {
-    kind: 'switch',
-    name: 'router-track-output-blocks',
-    label: 'Count the blocks of answers in progress',
-    flag: '--router-track-output-blocks',
-    group: 'router',
-    path: 'router_track_output_blocks',
-    on: true,
-  },
-  {
-    kind: 'switch',
-    name: 'no-router-assume-kv-reuse',
-    label: 'Assume that no blocks are reused',
-    flag: '--no-router-assume-kv-reuse',
-    group: 'router',
-    path: 'router_assume_kv_reuse',
-    on: false,
-  },
-  {
-    kind: 'choice',
-    name: 'load',
-    label: 'Kind of load',
-    group: 'computed',
-    path: 'levels',
-    options: loads,
-  },
+  toggle(
+    'router',
+    'router-track-output-blocks',
+    'Count the blocks of answers in progress',
+    'router_track_output_blocks'
+  ),
+  toggle('router', 'no-router-assume-kv-reuse', 'Assume that no blocks are reused', 'router_assume_kv_reuse', false),
+  choice('computed', 'load', 'Kind of load', loads, 'levels'),
   amount('computed', 'from', 'From', LEVELS, { path: 'levels' }),
   amount('computed', 'to', 'To', LEVELS, { path: 'levels' }),
   amount('computed', 'every', 'Step', [5, 10, 20, 40, 60, 100], { path: 'levels' }),

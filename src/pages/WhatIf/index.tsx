@@ -2,16 +2,7 @@ import { useMemo } from 'react';
 
 import { Alert, RadioButtonGroup } from '@grafana/ui';
 
-import {
-  listSimulations,
-  useBaselines,
-  useClient,
-  useLive,
-  useMe,
-  usePolled,
-  type Settings,
-  type SimulationList,
-} from '../../client';
+import { listSimulations, useBaselines, useClient, useLive, useMe, usePolled, type SimulationList } from '../../client';
 import { ExportButton, type ExportFile } from '../../components/Export';
 import { Fold } from '../../components/Fold';
 import { NotLoaded } from '../../components/Loading';
@@ -128,7 +119,7 @@ function Answered({ question, simulating }: { question: SimulatedProps['question
   const styles = useStyles();
   const live = useLive(LANE);
   const known = lastKnown(live, LANE);
-  const slo = useSLO(known?.settings);
+  const slo = known?.settings.slo;
   const { value: baselines } = useBaselines(slo);
   const [view, setView] = useChoice('view');
   const { answer } = simulating;
@@ -235,12 +226,6 @@ const views = [
   { value: '', label: 'Curves' },
   { value: TABLE, label: 'Table' },
 ];
-
-/** Keeps the identity of equal values: a snapshot arrives every second. */
-function useSLO(settings: Settings | undefined): Settings['slo'] | undefined {
-  const { ttft, tpot } = settings?.slo ?? {};
-  return useMemo(() => (ttft === undefined || tpot === undefined ? undefined : { ttft, tpot }), [ttft, tpot]);
-}
 
 function files(
   result: NonNullable<Simulating['answer']['result']>,

@@ -13,6 +13,7 @@ import {
   type SimulationRequest,
   type SimulationResult,
 } from '../../client';
+import { useSettled } from '../../lib/useSettled';
 import { useStable } from '../../lib/useStable';
 import { keyOf } from './useQuestion';
 
@@ -74,7 +75,7 @@ export function useSimulation(request: SimulationRequest | undefined, mayAsk: bo
   const queries = useQueryClient();
   const [attempt, setAttempt] = useState(0);
   const key = request && `simulation ${attempt} ${mayAsk} ${keyOf(request)}`;
-  const isRested = useRested(key);
+  const isRested = useSettled(key, DEBOUNCE);
   const { data } = useQuery<Update>({
     queryKey: [key],
     queryFn: ({ signal }) => look({ client, request, mayAsk }, queries.getQueryData<Update>([key]), signal),
@@ -106,16 +107,6 @@ export function useSimulation(request: SimulationRequest | undefined, mayAsk: bo
     progress: data?.result?.progress,
   };
   return { answer, cancel: useStable(cancel), retry: useStable(() => setAttempt((n) => n + 1)) };
-}
-
-/** Whether a key has been unchanged for a while. */
-function useRested(key: string | undefined): boolean {
-  const [rested, setRested] = useState<string>();
-  useEffect(() => {
-    const timer = setTimeout(() => setRested(key), DEBOUNCE);
-    return () => clearTimeout(timer);
-  }, [key]);
-  return rested === key;
 }
 
 interface Job {
