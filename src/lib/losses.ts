@@ -8,6 +8,8 @@ export interface Question {
   title: string;
   body: string;
   confirm: string;
+  /** The label of the button that keeps everything; by default, "Cancel". */
+  dismiss?: string;
 }
 
 const SPAN_LOST = 'a span in progress is discarded and measured again on resume.';

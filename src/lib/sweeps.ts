@@ -1,4 +1,4 @@
-import type { SweepKind, SweepNow, SweepSummary } from '../client';
+import type { SweepKind, SweepNow, SweepState, SweepSummary } from '../client';
 import { number, span as duration } from './format';
 import { levelText, rangesOf } from './level';
 import { modeName, modeText } from './names';
@@ -14,6 +14,19 @@ export function kindName(kind: SweepKind): string {
 /** Returns the name of a kind of sweep inside a sentence: "the capacity search". */
 export function kindWord(kind: SweepKind): string {
   return kinds[kind].toLowerCase();
+}
+
+const states: Record<SweepState, string> = {
+  running: 'in progress',
+  paused: 'paused',
+  done: 'finished',
+  cancelled: 'cancelled',
+  failed: 'failed',
+};
+
+/** Returns the name of a sweep's state. */
+export function stateWord(state: SweepState): string {
+  return states[state];
 }
 
 /** Describes the question of a sweep, without its kind: "KV-aware vs. Round-robin at 120". */

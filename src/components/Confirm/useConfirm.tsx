@@ -55,7 +55,7 @@ function Dialog({ question, act, className, onDismiss }: DialogProps) {
         <div className={styles.body}>{question.body}</div>
         <Modal.ButtonRow>
           <Button variant="secondary" fill="outline" onClick={onDismiss}>
-            Cancel (Esc)
+            {question.dismiss ?? 'Cancel'} (Esc)
           </Button>
           <Button variant="primary" autoFocus onClick={confirm}>
             {question.confirm} (Enter)

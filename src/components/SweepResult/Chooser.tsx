@@ -1,5 +1,5 @@
 import type { SweepSummary } from '../../client';
-import { sweepName } from '../../lib/sweeps';
+import { stateWord, sweepName } from '../../lib/sweeps';
 import { dateTime } from '../../lib/time';
 import { Choice } from '../Choice';
 
@@ -11,14 +11,6 @@ interface ChooserProps {
   onChoose(id: string): void;
 }
 
-const states: Record<SweepSummary['state'], string> = {
-  running: 'in progress',
-  paused: 'paused',
-  done: 'finished',
-  cancelled: 'cancelled',
-  failed: 'failed',
-};
-
 /** Chooses the sweep in view. */
 export function Chooser({ all, id, onChoose }: ChooserProps) {
   const options = [
@@ -26,7 +18,7 @@ export function Chooser({ all, id, onChoose }: ChooserProps) {
     ...all.map((sweep) => ({
       value: sweep.id,
       label: sweepName(sweep),
-      description: `${dateTime(sweep.asked)}, ${states[sweep.state]}`,
+      description: `${dateTime(sweep.asked)}, ${stateWord(sweep.state)}`,
     })),
   ];
   return <Choice label="Show" options={options} value={id} onChange={onChoose} />;

@@ -91,19 +91,18 @@ export function useShown(lane: string, id: string): Shown {
   const list = useSweepList();
   const chosen = list.value && chosenOf(list.value.sweeps, lane, id);
   const detail = useSweep(chosen?.id);
-  const sweep = detail.value && withProgress(detail.value, live);
   return {
     live,
     all: list.value?.sweeps.filter((one) => one.lane === lane),
     chosen,
-    sweep,
+    sweep: detail.value && withNewest(detail.value, live),
     problem: detail.problem ?? list.problem,
     asOf: detail.at ?? list.at,
   };
 }
 
-/** Returns a sweep with the progress that the snapshot reports every second. */
-function withProgress(sweep: Sweep, { lane }: Live): Sweep {
+/** Returns a sweep that has not ended in the state that the snapshot reports every second. */
+export function withNewest(sweep: Sweep, { lane }: Live): Sweep {
   const now = lane?.state.sweep;
-  return now?.id === sweep.id && sweep.state === 'running' ? { ...sweep, progress: now.progress } : sweep;
+  return now?.id === sweep.id && !hasEnded(sweep.state) ? { ...sweep, ...now } : sweep;
 }

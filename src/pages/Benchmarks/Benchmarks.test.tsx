@@ -268,7 +268,7 @@ describe('what is under way', () => {
     act(() => booth.show()); // the state that follows
     await click(screen.getByRole('button', { name: 'Cancel' }));
     expect(booth.writes).toHaveBeenCalledTimes(1);
-    await click(screen.getByRole('button', { name: 'Cancel it' }));
+    await click(screen.getByRole('button', { name: 'Cancel it (Enter)' }));
     expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'cancelled' });
   });
 
@@ -402,7 +402,7 @@ describe('a result', () => {
     const { booth } = await showOne(done);
     await click(screen.getByRole('button', { name: 'Delete' }));
     expect(booth.writes).not.toHaveBeenCalled();
-    await click(within(screen.getByRole('dialog')).getByRole('button', { name: 'Delete' }));
+    await click(within(screen.getByRole('dialog')).getByRole('button', { name: 'Delete (Enter)' }));
     expect(booth.writes).toHaveBeenLastCalledWith('DELETE', '/sweeps/t0', undefined);
   });
 

@@ -1,13 +1,13 @@
 import { useId, useMemo } from 'react';
 
-import { Checkbox, Combobox, Field, LinkButton } from '@grafana/ui';
+import { Checkbox, Combobox, Field } from '@grafana/ui';
 
 import { reportAddress, useBaselines, useClient, type Baseline, type ReportSide, type Settings } from '../../client';
 import { NotLoaded } from '../../components/Loading';
 import { modeKey, modeText } from '../../lib/names';
-
 import { stylesOf } from '../../lib/styles';
 import { useChoice } from '../useChoice';
+import { ReportLinks } from './ReportLinks';
 
 /** One side of a comparison: a baseline in one of its modes. */
 interface Side extends ReportSide {
@@ -47,25 +47,13 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
         />
       )}
       {a && b && a !== b ? (
-        <div className={styles.links} role="group" aria-label="Comparison">
-          <LinkButton icon="file-alt" href={reportAddress(client, a, b, 'html', only)} target="_blank" rel="noreferrer">
-            Open the comparison
-          </LinkButton>
-          {(['md', 'tsv', 'json'] as const).map((format) => (
-            <LinkButton
-              key={format}
-              variant="secondary"
-              fill="text"
-              icon="download-alt"
-              href={reportAddress(client, a, b, format, only)}
-              target="_self"
-              download={`kv-booth-comparison.${format}`}
-              aria-label={`Comparison as ${names[format]}`}
-            >
-              {names[format]}
-            </LinkButton>
-          ))}
-        </div>
+        <ReportLinks
+          what="Comparison"
+          file="kv-booth-comparison"
+          size="md"
+          variant="primary"
+          address={(format) => reportAddress(client, a, b, format, only)}
+        />
       ) : (
         <p className={styles.note}>
           {a && a === b ? 'Choose two different results.' : 'Choose two results: recorded, imported or measured.'} Save
@@ -75,8 +63,6 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
     </div>
   );
 }
-
-const names = { md: 'Markdown', tsv: 'TSV', json: 'JSON' };
 
 /** Lists a baseline in each of its modes. */
 function sidesOf({ name, title, rows, provenance }: Baseline): Side[] {
@@ -123,6 +109,5 @@ const useStyles = stylesOf((theme) => ({
     gap: theme.spacing(1.5, 2),
   },
   levels: { gridColumn: '1 / -1', justifySelf: 'start' },
-  links: { gridColumn: '1 / -1', display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
   note: { gridColumn: '1 / -1', margin: 0, color: theme.colors.text.secondary },
 }));

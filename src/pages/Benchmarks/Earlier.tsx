@@ -3,7 +3,8 @@ import { Button } from '@grafana/ui';
 import type { SweepSummary } from '../../client';
 import { DataTable } from '../../components/DataTable';
 import { stylesOf } from '../../lib/styles';
-import { sweepName } from '../../lib/sweeps';
+import { stateWord, sweepName } from '../../lib/sweeps';
+import { capital } from '../../lib/text';
 import { dateTime } from '../../lib/time';
 
 interface EarlierProps {
@@ -13,14 +14,6 @@ interface EarlierProps {
   shown: string | undefined;
   onShow(id: string): void;
 }
-
-const states: Record<SweepSummary['state'], string> = {
-  running: 'In progress',
-  paused: 'Paused',
-  done: 'Done',
-  cancelled: 'Cancelled',
-  failed: 'Failed',
-};
 
 /** All trials, sweeps and capacity searches, newest first. */
 export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
@@ -33,11 +26,12 @@ export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
       <DataTable
         label="Trials, sweeps and capacity searches, newest first"
         className={styles.table}
+        stacks
         rows={sweeps}
         keyOf={({ id }) => id}
         isCurrent={({ id }) => id === shown}
         columns={[
-          { name: 'Started', className: styles.time, cell: ({ asked }) => dateTime(asked) },
+          { name: 'Started', className: styles.time, isUnnamed: true, cell: ({ asked }) => dateTime(asked) },
           {
             name: 'What',
             isHead: true,
@@ -50,14 +44,15 @@ export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
           {
             name: 'State',
             className: styles.time,
+            isUnnamed: true,
             cell: ({ state, baseline }) => (
               <>
-                {states[state]}
+                {capital(stateWord(state))}
                 {baseline && <small>baseline “{baseline}”</small>}
               </>
             ),
           },
-          { name: 'Findings', className: styles.words, cell: ({ words }) => words[0] },
+          { name: 'Findings', className: styles.words, isUnnamed: true, isWide: true, cell: ({ words }) => words[0] },
         ]}
       />
     </div>
@@ -71,12 +66,6 @@ const useStyles = stylesOf((theme) => ({
     '& thead th': { fontWeight: theme.typography.fontWeightMedium },
     '& tr[aria-current]': { background: theme.colors.background.secondary },
     '& th button': { height: 'auto', padding: 0, fontSize: 'inherit', textAlign: 'left', whiteSpace: 'normal' },
-    // A phone has no room for four columns: the details are below the name there.
-    [theme.breakpoints.down('sm')]: {
-      '& thead': { position: 'absolute', clipPath: 'inset(50%)' },
-      '& tbody tr': { display: 'grid', borderBottom: `1px solid ${theme.colors.border.weak}` },
-      '&& tbody th, && tbody td': { padding: theme.spacing(0.25, 0.75), border: 0 },
-    },
   },
   time: { whiteSpace: 'nowrap', fontVariantNumeric: 'tabular-nums' },
   words: { minWidth: '16em', textWrap: 'pretty' },

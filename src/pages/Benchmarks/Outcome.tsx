@@ -1,6 +1,6 @@
 import { useId, useState } from 'react';
 
-import { Button, ConfirmModal, LinkButton } from '@grafana/ui';
+import { Button, LinkButton } from '@grafana/ui';
 
 import {
   deleteSweep,
@@ -10,54 +10,28 @@ import {
   sweepReportAddress,
   useClient,
   useRenewBaselines,
-  type ReportFormat,
   type Sweep,
 } from '../../client';
+import { useConfirm } from '../../components/Confirm';
 import { ActionFailure } from '../../components/Controls/ActionFailure';
 import { useAction } from '../../components/Controls/useAction';
 import { TextField } from '../../components/TextField';
 import { COLUMN, LINE, stylesOf, WRAP } from '../../lib/styles';
 import { kindWord, sweepName } from '../../lib/sweeps';
-import { hasEnded, useRenewSweeps } from '../../components/SweepResult';
-
-const files: Array<{ format: ReportFormat; label: string }> = [
-  { format: 'md', label: 'Markdown' },
-  { format: 'tsv', label: 'TSV' },
-  { format: 'json', label: 'JSON' },
-];
+import { useRenewSweeps } from '../../components/SweepResult';
+import { ReportLinks } from './ReportLinks';
 
 /** The report of a sweep in every format, and the cluster's metrics second by second. */
 export function Reports({ id }: { id: string }) {
-  const styles = useStyles();
   const client = useClient();
   return (
-    <div className={styles.row} role="group" aria-label="Report">
-      <LinkButton
-        variant="secondary"
-        size="sm"
-        icon="file-alt"
-        href={sweepReportAddress(client, id, 'html')}
-        target="_blank"
-        rel="noreferrer"
-      >
-        Open the report
-      </LinkButton>
-      {files.map(({ format, label }) => (
-        // Grafana would take a link without a target for one of its own pages.
-        <LinkButton
-          key={format}
-          variant="secondary"
-          fill="text"
-          size="sm"
-          icon="download-alt"
-          href={sweepReportAddress(client, id, format)}
-          target="_self"
-          download={`kv-booth-report-${id}.${format}`}
-          aria-label={`Report as ${label}`}
-        >
-          {label}
-        </LinkButton>
-      ))}
+    <ReportLinks
+      what="Report"
+      file={`kv-booth-report-${id}`}
+      size="sm"
+      variant="secondary"
+      address={(format) => sweepReportAddress(client, id, format)}
+    >
       <LinkButton
         variant="secondary"
         fill="text"
@@ -69,7 +43,7 @@ export function Reports({ id }: { id: string }) {
       >
         Per-second data, CSV
       </LinkButton>
-    </div>
+    </ReportLinks>
   );
 }
 
@@ -160,16 +134,23 @@ interface DeleteProps {
   onDeleted(): void;
 }
 
-/** Deletes a sweep after a confirmation. */
+/** Deletes a sweep that has ended, after a confirmation. */
 export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
   const client = useClient();
   const renew = useRenewSweeps();
   const action = useAction(undefined);
-  const [asks, ask] = useState(false);
-  const word = kindWord(sweep.request.kind);
-  if (!hasEnded(sweep.state)) {
-    return null;
-  }
+  const confirm = useConfirm();
+  const remove = () =>
+    action.run('delete', async () => {
+      await deleteSweep(client, sweep.id);
+      renew();
+      onDeleted();
+    });
+  const question = {
+    title: `Delete the ${kindWord(sweep.request.kind)}?`,
+    body: `“${sweepName(sweep)}” and its report are permanently deleted. A baseline saved from it is kept.`,
+    confirm: 'Delete',
+  };
   return (
     <>
       <Button
@@ -178,26 +159,12 @@ export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
         size="sm"
         icon="trash-alt"
         disabled={isLost || action.busy !== undefined}
-        onClick={() => ask(true)}
+        onClick={() => confirm.before(question, remove)}
       >
         Delete
       </Button>
       <ActionFailure action={action} titles={{ delete: 'Deletion failed' }} />
-      <ConfirmModal
-        isOpen={asks}
-        title={`Delete the ${word}?`}
-        body={`“${sweepName(sweep)}” and its report are permanently deleted. A baseline saved from it is kept.`}
-        confirmText="Delete"
-        onConfirm={() => {
-          ask(false);
-          void action.run('delete', async () => {
-            await deleteSweep(client, sweep.id);
-            renew();
-            onDeleted();
-          });
-        }}
-        onDismiss={() => ask(false)}
-      />
+      {confirm.dialog}
     </>
   );
 }

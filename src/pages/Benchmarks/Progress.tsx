@@ -1,19 +1,18 @@
-import { useState } from 'react';
-
-import { Alert, Button, ConfirmModal } from '@grafana/ui';
+import { Alert, Button, type ButtonVariant, type IconName } from '@grafana/ui';
 
 import { changeSweep, useClient, type SweepSummary } from '../../client';
+import { useConfirm } from '../../components/Confirm';
 import { ActionFailure } from '../../components/Controls/ActionFailure';
 import { useAction } from '../../components/Controls/useAction';
 import { SweepBar, useRenewSweeps } from '../../components/SweepResult';
+import type { Question } from '../../lib/losses';
 import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { reasonSuffix, kindWord, progressText, spanText } from '../../lib/sweeps';
 import { capital } from '../../lib/text';
 import { useNow } from '../../lib/useNow';
 
 interface ProgressProps {
-  /** Its newest state. */
-  summary: SweepSummary;
+  sweep: SweepSummary;
   canOperate: boolean;
   isLost: boolean;
   /** The time of the newest snapshot. */
@@ -21,70 +20,55 @@ interface ProgressProps {
 }
 
 /** The progress of a sweep that has not ended, its present activity, and its buttons. */
-export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps) {
+export function Progress({ sweep, canOperate, isLost, seenAt }: ProgressProps) {
   const styles = useStyles();
   const client = useClient();
   const renew = useRenewSweeps();
   const action = useAction(seenAt);
+  const confirm = useConfirm();
   const now = useNow();
-  const [asks, ask] = useState(false);
-  const { id, state, reason, cause, request, progress } = summary;
+  const { id, state, reason, cause, request, progress } = sweep;
   const isRunning = state === 'running';
   const word = kindWord(request.kind);
-  const change = (to: 'paused' | 'running' | 'cancelled') =>
+  const change = (to: Change) =>
     action.run(to, async () => {
       await changeSweep(client, id, to);
       renew(id);
     });
-  const off = isLost || action.busy !== undefined;
+  const spans = [progress.span, progress.beside].filter((one) => one !== undefined);
   return (
     <div className={styles.progress}>
       <div className={styles.line}>
         <SweepBar progress={progress} />
-        <span className={styles.words}>{progressText(summary, now)}</span>
+        <span className={styles.words}>{progressText(sweep, now)}</span>
         {canOperate && (
           <div className={styles.buttons} role="group" aria-label={`The ${word}`}>
-            {isRunning ? (
-              <Button
-                variant="secondary"
-                size="sm"
-                icon={action.busy === 'paused' ? 'spinner' : 'pause'}
-                disabled={off}
-                title={
-                  'The current span is discarded and measured again on resume. Until then, mode and ' +
-                  'workload are restored.'
-                }
-                onClick={() => change('paused')}
-              >
-                Pause
-              </Button>
-            ) : (
-              <Button
-                variant="primary"
-                size="sm"
-                icon={action.busy === 'running' ? 'spinner' : 'play'}
-                disabled={off}
-                title="Continues with the next unfinished span; nothing is measured twice."
-                onClick={() => change('running')}
-              >
-                Resume
-              </Button>
-            )}
-            <Button
-              variant="secondary"
-              size="sm"
-              icon={action.busy === 'cancelled' ? 'spinner' : 'times'}
-              disabled={off}
-              onClick={() => ask(true)}
-            >
-              Cancel
-            </Button>
+            {([isRunning ? 'paused' : 'running', 'cancelled'] as const).map((to) => {
+              const { text, icon, title, variant, question } = changes[to];
+              return (
+                <Button
+                  key={to}
+                  variant={variant}
+                  size="sm"
+                  icon={action.busy === to ? 'spinner' : icon}
+                  disabled={isLost || action.busy !== undefined}
+                  title={title}
+                  onClick={() => confirm.before(question?.(word), () => change(to))}
+                >
+                  {text}
+                </Button>
+              );
+            })}
           </div>
         )}
       </div>
-      {isRunning && progress.span && !isLost && <p className={styles.span}>{spanText(progress.span)}</p>}
-      {isRunning && progress.beside && !isLost && <p className={styles.span}>{spanText(progress.beside)}</p>}
-      {isRunning && !progress.span && !isLost && <p className={styles.span}>The next span is about to start.</p>}
+      {isRunning &&
+        !isLost &&
+        (progress.span ? spans.map((span) => spanText(span)) : ['The next span is about to start.']).map((text) => (
+          <p key={text} className={styles.span}>
+            {text}
+          </p>
+        ))}
       {isRunning && reason && (
         <Alert severity="warning" title={capital(reason)} bottomSpacing={0}>
           It continues automatically. No measurements are lost.
@@ -93,30 +77,56 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
       {state === 'paused' && (
         <Alert
           severity={cause === undefined || cause === 'operator' ? 'info' : 'warning'}
-          title={`Paused${reasonSuffix(summary)}`}
+          title={`Paused${reasonSuffix(sweep)}`}
           bottomSpacing={0}
         >
           Measurements are kept. On resume it continues with the next unfinished span.
         </Alert>
       )}
       <ActionFailure action={action} titles={failures} />
-      <ConfirmModal
-        isOpen={asks}
-        title={`Cancel the ${word}?`}
-        body="It ends now and cannot be resumed. Its measurements and report are kept."
-        confirmText="Cancel it"
-        dismissText="Keep it running"
-        onConfirm={() => {
-          ask(false);
-          void change('cancelled');
-        }}
-        onDismiss={() => ask(false)}
-      />
+      {confirm.dialog}
     </div>
   );
 }
 
-const failures: Record<string, string> = {
+/** What an operator changes a sweep to. */
+type Change = 'paused' | 'running' | 'cancelled';
+
+interface ChangeButton {
+  text: string;
+  icon: IconName;
+  variant: ButtonVariant;
+  title?: string;
+  question?(word: string): Question;
+}
+
+const changes: Record<Change, ChangeButton> = {
+  paused: {
+    text: 'Pause',
+    icon: 'pause',
+    variant: 'secondary',
+    title: 'The current span is discarded and measured again on resume. Until then, mode and workload are restored.',
+  },
+  running: {
+    text: 'Resume',
+    icon: 'play',
+    variant: 'primary',
+    title: 'Continues with the next unfinished span; nothing is measured twice.',
+  },
+  cancelled: {
+    text: 'Cancel',
+    icon: 'times',
+    variant: 'secondary',
+    question: (word) => ({
+      title: `Cancel the ${word}?`,
+      body: 'It ends now and cannot be resumed. Its measurements and report are kept.',
+      confirm: 'Cancel it',
+      dismiss: 'Keep it running',
+    }),
+  },
+};
+
+const failures: Record<Change, string> = {
   paused: 'Pausing failed',
   running: 'Resuming failed',
   cancelled: 'Canceling failed',
