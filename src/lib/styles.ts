@@ -28,6 +28,9 @@ export const LINE: CSSObject = { ...WRAP, alignItems: 'center' };
 /** A list without marks and indentation. */
 export const PLAIN_LIST: CSSObject = { margin: 0, padding: 0, listStyle: 'none' };
 
+/** A group of fields without a frame. */
+export const FIELDSET: CSSObject = { minWidth: 0, margin: 0, padding: 0, border: 0 };
+
 /** Text for screen readers only. */
 export const visuallyHidden = css({
   position: 'absolute',

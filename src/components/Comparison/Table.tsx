@@ -3,7 +3,7 @@ import { cx } from '@emotion/css';
 
 import { digits, withoutBreaks } from '../../lib/format';
 import { PROPORTIONAL, stylesOf, verdicts, visuallyHidden } from '../../lib/styles';
-import type { Cell, Head, TableModel } from './model';
+import type { Cell, TableModel } from './model';
 import { SLOValue } from './SLO';
 
 /** The size of the text: normal, or to be read from a distance. */
@@ -29,7 +29,10 @@ export function Table({ caption, corner, nameWidth, table, size }: TableProps) {
           <tr>
             <th scope="col">{corner}</th>
             {table.heads.map((head) => (
-              <HeadCell key={head.key} head={head} />
+              <th key={head.key} scope="col" className={head.live ? styles.liveHead : undefined}>
+                {head.label}
+                <small className={styles.note}>{head.note}</small>
+              </th>
             ))}
           </tr>
         </thead>
@@ -48,21 +51,7 @@ export function Table({ caption, corner, nameWidth, table, size }: TableProps) {
   );
 }
 
-/** A head is rendered again only when its text changes: a table has dozens of cells, once a second. */
-const HeadCell = memo(
-  function HeadCell({ head }: { head: Head }) {
-    const styles = useStyles();
-    return (
-      <th scope="col" className={head.live ? styles.liveHead : undefined}>
-        {head.label}
-        <small className={styles.note}>{head.note}</small>
-      </th>
-    );
-  },
-  (a, b) => isSame(a.head, b.head)
-);
-
-/** A value, rendered again only when its text changes. */
+/** A value, rendered again only when its text changes: a table has dozens of cells, once a second. */
 const ValueCell = memo(
   function ValueCell({ cell }: { cell: Cell }) {
     const styles = useStyles();
@@ -92,13 +81,8 @@ const ValueCell = memo(
       </td>
     );
   },
-  (a, b) => isSame(a.cell, b.cell)
+  (a, b) => JSON.stringify(a.cell) === JSON.stringify(b.cell)
 );
-
-/** Heads and cells have primitive properties. */
-function isSame(a: Head | Cell, b: Head | Cell): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
-}
 
 /**
  * The size of large text: the largest at which this number of value columns (--columns) fits the container. A value

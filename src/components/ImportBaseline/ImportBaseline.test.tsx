@@ -155,10 +155,10 @@ describe('imported baselines', () => {
     const { client } = await show([builtIn, mine]);
     expect(screen.queryByRole('button', { name: 'Delete 3× H200' })).not.toBeInTheDocument();
     await userEvent.click(button('Delete My run'));
-    await userEvent.click(button('Keep it'));
+    await userEvent.click(button('Keep it (Esc)'));
     expect(client.writes).not.toHaveBeenCalled();
     await userEvent.click(button('Delete My run'));
-    await userEvent.click(button('Delete “My run” for all users'));
+    await userEvent.click(button('Delete (Enter)'));
     expect(client.writes).toHaveBeenCalledWith('DELETE', '/baselines/mine', undefined);
   });
 
@@ -166,7 +166,7 @@ describe('imported baselines', () => {
     const { client } = await show([mine]);
     client.writes.mockRejectedValue(new Problem(409, '"mine" is the default baseline; choose another default first'));
     await userEvent.click(button('Delete My run'));
-    await userEvent.click(button('Delete “My run” for all users'));
+    await userEvent.click(button('Delete (Enter)'));
     expect(await screen.findByText(/choose another default first/)).toBeInTheDocument();
   });
 });

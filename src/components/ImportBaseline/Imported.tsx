@@ -1,62 +1,44 @@
-import { useState } from 'react';
+import { Button } from '@grafana/ui';
 
-import { Alert, Button } from '@grafana/ui';
-
-import { asProblem, deleteBaseline, useClient, useRenewBaselines, type Baseline } from '../../client';
+import { deleteBaseline, useClient, useRenewBaselines, type Baseline } from '../../client';
 import { LINE, stylesOf } from '../../lib/styles';
+import { useConfirm } from '../Confirm';
+import { ActionFailure } from '../Controls/ActionFailure';
+import { useAction } from '../Controls/useAction';
 
 /** The imported baselines, each of which can be deleted. */
 export function Imported({ baselines }: { baselines: Baseline[] }) {
   const styles = useStyles();
   const client = useClient();
   const renew = useRenewBaselines();
-  const [asked, setAsked] = useState<string>();
-  const [problem, setProblem] = useState<string>();
+  const action = useAction(undefined);
+  const confirm = useConfirm();
   const imported = baselines.filter(({ kind }) => kind === 'imported');
-  const remove = async (name: string) => {
-    setAsked(undefined);
-    try {
-      await deleteBaseline(client, name);
-      setProblem(undefined);
-    } catch (error) {
-      setProblem(asProblem(error).message);
-    }
-    renew();
-  };
+  const remove = ({ name, title }: Baseline) =>
+    confirm.before(
+      { title: `Delete “${title}”?`, body: 'It is deleted for all users.', confirm: 'Delete', dismiss: 'Keep it' },
+      () => action.run('delete', () => deleteBaseline(client, name)).then(renew)
+    );
   return (
     <div>
-      {problem && (
-        <Alert severity="error" title="Deletion failed">
-          {problem}
-        </Alert>
-      )}
+      <ActionFailure action={action} titles={{ delete: 'Deletion failed' }} />
+      {confirm.dialog}
       {imported.length === 0 && <p className={styles.none}>No imported baselines yet.</p>}
       <ul className={styles.list} aria-label="Imported baselines">
-        {imported.map(({ name, title }) => (
-          <li key={name}>
+        {imported.map((baseline) => (
+          <li key={baseline.name}>
             <span>
-              {title} <small>{name}</small>
+              {baseline.title} <small>{baseline.name}</small>
             </span>
-            {asked === name ? (
-              <>
-                <Button type="button" size="sm" variant="destructive" onClick={() => remove(name)}>
-                  Delete “{title}” for all users
-                </Button>
-                <Button type="button" size="sm" variant="secondary" autoFocus onClick={() => setAsked(undefined)}>
-                  Keep it
-                </Button>
-              </>
-            ) : (
-              <Button
-                type="button"
-                size="sm"
-                variant="secondary"
-                aria-label={`Delete ${title}`}
-                onClick={() => setAsked(name)}
-              >
-                Delete
-              </Button>
-            )}
+            <Button
+              type="button"
+              size="sm"
+              variant="secondary"
+              aria-label={`Delete ${baseline.title}`}
+              onClick={() => remove(baseline)}
+            >
+              Delete
+            </Button>
           </li>
         ))}
       </ul>

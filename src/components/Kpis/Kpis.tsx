@@ -1,21 +1,36 @@
 import { cx } from '@emotion/css';
 
-import { useLive } from '../../client';
+import { figures, useLive } from '../../client';
+import { errorList } from '../../lib/errorNames';
+import { number } from '../../lib/format';
 import { PLAIN_LIST, stylesOf, visuallyHidden } from '../../lib/styles';
-import { toKpis } from './model';
+import { queued, type Kpi } from './model';
 
-/** Counts of requests and errors, and the queue. */
+/** Beside the figures of the comparison: counts of requests and errors since the start, and the queue now. */
 export function Kpis({ lane: name }: { lane: string }) {
   const styles = useStyles();
   const { lane } = useLive(name);
+  const running = lane?.state.running ? lane : undefined;
+  const { ok, errors = 0, errors_by_class: classes } = running?.totals ?? {};
+  const cards: Kpi[] = [
+    { name: figures.requests.name, meaning: 'Completed since start', text: number(ok) },
+    queued(running),
+    {
+      name: figures.errors.name,
+      meaning: 'Failed since start',
+      text: number(running?.totals.errors),
+      bad: errors > 0,
+      note: classes && errorList(classes),
+    },
+  ];
   return (
     <ul className={styles.cards} aria-label="Key figures">
-      {toKpis(lane).map(({ name: term, meaning, text, bad, silent, note }) => (
+      {cards.map(({ name: term, meaning, text, bad, silent, note }) => (
         <li key={term} className={styles.card}>
           <div className={styles.name}>{term}</div>
           <div className={cx(styles.value, bad && styles.bad)}>
             {silent ? <span className={styles.silent}>{text}</span> : text}
-            {bad && <span className={styles.hidden}> (should be zero)</span>}
+            {bad && <span className={visuallyHidden}> (should be zero)</span>}
           </div>
           <div className={styles.small}>{meaning}</div>
           <div className={cx(styles.small, bad && styles.bad)}>{note}</div>
@@ -26,7 +41,6 @@ export function Kpis({ lane: name }: { lane: string }) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  hidden: visuallyHidden,
   cards: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(140px, 100%), 1fr))',

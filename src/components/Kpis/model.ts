@@ -1,5 +1,4 @@
 import { figures, type Cluster, type LaneSnapshot } from '../../client';
-import { errorList } from '../../lib/errorNames';
 import { number } from '../../lib/format';
 import { capital } from '../../lib/text';
 import { missingText, whyUnread } from '../../lib/unread';
@@ -18,34 +17,10 @@ export interface Kpi {
 }
 
 /**
- * Returns the cards beside the figures of the comparison: counts since the start, and the queue now. Only a running
- * workload has figures. Without a lane, the load generator is unreachable.
+ * Returns the number of requests that wait at router and engines: a dash while the cluster cannot be read, words where
+ * neither reports it. Only a running workload has one.
  */
-export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
-  const running = lane?.state.running ? lane : undefined;
-  return [
-    { name: figures.requests.name, meaning: 'Completed since start', text: number(running?.totals.ok) },
-    queued(running),
-    errors(running),
-  ];
-}
-
-function errors(lane: LaneSnapshot | undefined): Kpi {
-  const classes = lane && errorList(lane.totals.errors_by_class);
-  return {
-    name: figures.errors.name,
-    meaning: 'Failed since start',
-    text: number(lane?.totals.errors),
-    bad: lane !== undefined && lane.totals.errors > 0,
-    note: classes,
-  };
-}
-
-/**
- * Formats the number of requests that wait at router and engines: a dash while the cluster cannot be read, words where
- * neither reports it.
- */
-function queued(lane: LaneSnapshot | undefined): Kpi {
+export function queued(lane: LaneSnapshot | undefined): Kpi {
   const problem = lane && unavailable(lane.cluster);
   const silent = lane !== undefined && !problem && lane.cluster.queued === undefined;
   const why = lane && whyUnread(lane.cluster, 'frontend');

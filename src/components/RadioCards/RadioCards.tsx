@@ -1,6 +1,6 @@
 import { useId, type ReactNode } from 'react';
 
-import { COLUMN, stylesOf } from '../../lib/styles';
+import { COLUMN, FIELDSET, stylesOf } from '../../lib/styles';
 
 interface Card<T extends string> {
   value: T;
@@ -48,10 +48,7 @@ const useStyles = stylesOf((theme) => ({
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(200px, 100%), 1fr))',
     gap: theme.spacing(1),
-    minWidth: 0,
-    margin: 0,
-    padding: 0,
-    border: 0,
+    ...FIELDSET,
   },
   legend: { fontSize: 'inherit', marginBottom: theme.spacing(0.5), color: theme.colors.text.secondary },
   card: {

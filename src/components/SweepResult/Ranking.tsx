@@ -1,7 +1,6 @@
 import type { TrialArm, TrialPair, TrialRanking } from '../../client';
 import { number } from '../../lib/format';
 import { modeText } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
 import { DataTable } from '../DataTable';
 import { differenceText, isShare, metricName, metricValue, outcomeWords, rangeText } from './metrics';
 import { useTableStyles } from './table';
@@ -18,7 +17,6 @@ interface RankingProps {
 /** The places of a trial's arms, every pair of them, and the arms that are not different. */
 export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
   const styles = useTableStyles();
-  const notes = useStyles();
   const { places, pairs, groups } = ranking;
   const names = new Map<TrialArm, string>(places.map(({ arm, mode }) => [arm, modeText(mode)]));
   const nameOf = (arm: TrialArm) => names.get(arm) ?? arm;
@@ -60,7 +58,7 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
         ]}
       />
       {groups.map(({ arms }) => (
-        <p key={arms.join()} className={notes.note}>
+        <p key={arms.join()} className={styles.note}>
           {listText(arms.map(nameOf))} are not different: less than {number(100 * smallest, 1)}{' '}
           {isShare(metric) ? 'points' : '%'}.
         </p>
@@ -91,7 +89,7 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
               { name: 'Conclusion', cell: (pair) => <Conclusion pair={pair} nameOf={nameOf} /> },
             ]}
           />
-          <p className={notes.note}>
+          <p className={styles.note}>
             The intervals hold for all pairs and looks together, each by the last look at which both arms took part.
           </p>
         </>
@@ -116,7 +114,3 @@ function Conclusion({ pair: { a, b, more, primary }, nameOf }: { pair: TrialPair
 function listText(all: string[]): string {
   return all.length < 2 ? all.join() : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
 }
-
-const useStyles = stylesOf((theme) => ({
-  note: { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' },
-}));

@@ -1,12 +1,14 @@
 import type { ReactNode } from 'react';
 
-import { Alert, EmptyState, LinkButton, Spinner } from '@grafana/ui';
+import { Alert, EmptyState, LinkButton } from '@grafana/ui';
 
-import type { Sweep } from '../../client';
+import type { Sweep, SweepSummary } from '../../client';
 import { COLUMN, stylesOf } from '../../lib/styles';
-import { clock } from '../../lib/time';
+import { stateWord, sweepName } from '../../lib/sweeps';
+import { clock, dateTime } from '../../lib/time';
+import { Choice } from '../Choice';
+import { Loading } from '../Loading';
 import { Troubles } from '../Status';
-import { Chooser } from './Chooser';
 import { SpanTable } from './SpanTable';
 import { SweepFigures } from './SweepFigures';
 import { hasEnded, useShown, type Shown } from './useSweeps';
@@ -37,13 +39,22 @@ export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultP
       {part === 'verdict' && <Troubles live={shown.live} withoutNotices />}
       <Stale shown={shown} />
       {part === 'verdict' && shown.all && shown.all.length > 0 && (
-        <Chooser all={shown.all} id={id} onChoose={onChoose} />
+        <Choice label="Show" options={optionsOf(shown.all)} value={id} onChange={onChoose} />
       )}
       <Content shown={shown} pageHref={pageHref}>
         {(sweep) => parts[part](sweep)}
       </Content>
     </div>
   );
+}
+
+function optionsOf(all: SweepSummary[]) {
+  const sweeps = all.map((sweep) => ({
+    value: sweep.id,
+    label: sweepName(sweep),
+    description: `${dateTime(sweep.asked)}, ${stateWord(sweep.state)}`,
+  }));
+  return [{ value: '', label: 'The newest' }, ...sweeps];
 }
 
 const parts: Record<SweepPart, (sweep: Sweep) => ReactNode> = {
@@ -61,11 +72,7 @@ function Content({ shown, pageHref, children }: { shown: Shown; pageHref: string
   if (all && !chosen) {
     return <NoSweep isEmpty={all.length === 0} pageHref={pageHref} />;
   }
-  return problem ? null : (
-    <div role="status">
-      <Spinner inline /> Loading…
-    </div>
-  );
+  return problem ? null : <Loading text="Loading the result…" />;
 }
 
 function NoSweep({ isEmpty, pageHref }: { isEmpty: boolean; pageHref: string }) {

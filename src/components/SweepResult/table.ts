@@ -13,6 +13,7 @@ export const useTableStyles = stylesOf((theme) => ({
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,
   },
+  note: { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' },
   reason: { minWidth: '24ch' },
   spoiled: { color: theme.colors.warning.text },
   ...verdicts(theme),

@@ -17,7 +17,7 @@ import { ActionFailure } from '../../components/Controls/ActionFailure';
 import { useAction } from '../../components/Controls/useAction';
 import { Fold } from '../../components/Fold';
 import { RadioCards } from '../../components/RadioCards';
-import { COLUMN, LINE, stylesOf } from '../../lib/styles';
+import { COLUMN, FIELDSET, LINE, stylesOf } from '../../lib/styles';
 import { kindName, kindWord, sweepInProgress } from '../../lib/sweeps';
 import { LANE } from '../lane';
 import { readOnlyReason } from '../Shell/StartStop';
@@ -326,10 +326,7 @@ const useStyles = stylesOf((theme) => ({
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(240px, 100%), 1fr))',
     justifyItems: 'start',
     gap: theme.spacing(0.5, 2),
-    minWidth: 0,
-    margin: 0,
-    padding: 0,
-    border: 0,
+    ...FIELDSET,
     '& legend': {
       ...theme.typography.bodySmall,
       fontWeight: theme.typography.fontWeightMedium,

@@ -1,20 +1,20 @@
-import { useState } from 'react';
+import { memo, useState } from 'react';
 import { useSearchParams } from 'react-router-dom';
 
 import { Alert, Button, RadioButtonGroup } from '@grafana/ui';
 
 import { limits, listEvents, useClient, useLive, usePolled, type BoothEvent, type EventKind } from '../../client';
+import { DataTable, UNSTACKED, type Column } from '../../components/DataTable';
 import { NotLoaded } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { number } from '../../lib/format';
 import { lastSnapshot } from '../../lib/known';
 import { COLUMN, LINE, stylesOf } from '../../lib/styles';
-import { clock } from '../../lib/time';
+import { clock, dateTime } from '../../lib/time';
 import { LANE } from '../lane';
 import { SpanButton } from '../SpanButton';
 import { around, spanOf, type Span } from '../span';
 import { useChoice } from '../useChoice';
-import { EventTable, kindNames } from './EventTable';
 
 /** The interval between requests for events, in milliseconds. */
 export const EVENTS_EVERY = 2000;
@@ -23,6 +23,18 @@ export const EVENTS_EVERY = 2000;
 const FIRST = 100;
 
 type Kind = EventKind | '';
+
+/** The name of each kind of event. */
+const kindNames: Record<EventKind, string> = {
+  start: 'Start',
+  stop: 'Stop',
+  step: 'Step',
+  mode_change: 'Mode',
+  settings: 'Settings',
+  baseline: 'Baseline',
+  sweep: 'Benchmark',
+  member: 'Member',
+};
 
 const kinds = [
   { value: '' as Kind, label: 'All' },
@@ -116,8 +128,36 @@ function emptyText(kind: Kind, span: Span, all: BoothEvent[]): string {
     : `None of the newest ${number(all.length)} events is of the kind “${kindNames[kind]}”.`;
 }
 
+/** Events as a table, in the order given; on a phone, a card for each. */
+const EventTable = memo(function EventTable({ events }: { events: BoothEvent[] }) {
+  const styles = useStyles();
+  const lanes = new Set(events.map(({ lane }) => lane ?? '').filter(Boolean)).size > 1;
+  return (
+    <DataTable
+      label="Events, newest first"
+      className={styles.table}
+      stacks
+      columns={lanes ? columns : columns.filter(({ name }) => name !== 'Lane')}
+      rows={events}
+      keyOf={({ id }) => id}
+    />
+  );
+});
+
+const columns: Array<Column<BoothEvent>> = [
+  { name: 'When', cell: ({ time }) => <time dateTime={time}>{dateTime(time)}</time> },
+  { name: 'Kind', cell: ({ kind }) => kindNames[kind], isUnnamed: true },
+  { name: 'Who', cell: ({ by }) => by, isUnnamed: true },
+  { name: 'Lane', cell: ({ lane }) => lane },
+  { name: 'What', cell: ({ text }) => text, isWide: true, isUnnamed: true },
+];
+
 const useStyles = stylesOf((theme) => ({
   kinds: { flexWrap: 'wrap', maxWidth: '100%' },
   list: { ...COLUMN, gap: theme.spacing(1) },
   more: { ...LINE, gap: theme.spacing(1), color: theme.colors.text.secondary },
+  table: {
+    '& :is(th, td)': { overflowWrap: 'anywhere' },
+    [UNSTACKED]: { '& :is(th, td):not(:last-child)': { whiteSpace: 'nowrap' } },
+  },
 }));

@@ -125,7 +125,7 @@ describe('two routers', () => {
 describe('the arrangement', () => {
   it.each([
     ['Swapped', 'swapped'],
-    ['Run the same mode on both', 'same'], // beside the caution that it resolves
+    ['Same on both', 'same'],
   ])('is changed by “%s” after a confirmation', async (name, arranged) => {
     const { client } = await show();
     await userEvent.click(screen.getByRole('button', { name }));

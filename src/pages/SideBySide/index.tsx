@@ -1,6 +1,6 @@
 import { Button } from '@grafana/ui';
 
-import type { Twin, TwinArrangement, TwinEvidence } from '../../client';
+import type { Twin } from '../../client';
 import { ActionFailure } from '../../components/Controls/ActionFailure';
 import { HeadlineView } from '../../components/Headline';
 import { Loading, LoadProblem } from '../../components/Loading';
@@ -79,7 +79,7 @@ function Page({ both }: { both: Both }) {
         }
       >
         <div className={styles.parts}>
-          {twin && <Caution twin={twin} action={<Resolve twin={twin} steer={steer} />} />}
+          {twin && <Caution twin={twin} />}
           <div className={styles.scaled}>
             <Sides known={known} sides={sides} names={names} />
           </div>
@@ -122,27 +122,6 @@ function Page({ both }: { both: Both }) {
       {steer.confirm.dialog}
     </div>
   );
-}
-
-/** The arrangement that resolves a caution, given the known facts of the clusters. */
-const settledBy: Partial<Record<TwinEvidence, { arranged: TwinArrangement; text: string }>> = {
-  none: { arranged: 'same', text: 'Run the same mode on both' },
-  differ: { arranged: 'swapped', text: 'Swap the modes' },
-};
-
-/** The button for that arrangement, unless it is in force already. */
-function Resolve({ twin, steer }: { twin: Twin; steer: Steer }) {
-  const resolution = settledBy[twin.evidence];
-  return resolution && steer.may && twin.arranged !== resolution.arranged ? (
-    <Button
-      variant="secondary"
-      size="sm"
-      disabled={steer.action.busy !== undefined}
-      onClick={() => steer.ask(resolution.arranged)}
-    >
-      {resolution.text}
-    </Button>
-  ) : null;
 }
 
 function ShowcaseButton({ twin, steer }: { twin: Twin | undefined; steer: Steer }) {

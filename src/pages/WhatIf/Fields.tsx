@@ -5,7 +5,7 @@ import { Checkbox, Combobox, Field as Framed, IconButton, Input } from '@grafana
 
 import type { SimulationProfile, Speculation } from '../../client';
 import { speculationName } from '../../lib/names';
-import { COLUMN, rangeInput, stylesOf } from '../../lib/styles';
+import { COLUMN, FIELDSET, rangeInput, stylesOf } from '../../lib/styles';
 import { fieldsOf, stopsWith, valueText, type Field, type FieldName, type Group, type NumberField } from './fields';
 import type { Question } from './useQuestion';
 
@@ -183,10 +183,7 @@ function NumberEntry({ id, field, value, error, onChange }: NumberEntryProps) {
 const useStyles = stylesOf((theme) => ({
   fields: { ...COLUMN, gap: theme.spacing(1.5) },
   group: {
-    minWidth: 0,
-    margin: 0,
-    padding: 0,
-    border: 0,
+    ...FIELDSET,
     '& legend': {
       width: '100%',
       margin: 0,

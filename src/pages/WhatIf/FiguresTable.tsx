@@ -19,13 +19,12 @@ export const FiguresTable = memo(function FiguresTable({ series, levels, modes }
   return (
     <LevelTable
       caption="The simulated figures, level by level"
-      columns={series.map(({ figure: { key, heading } }) => ({ key, name: heading }))}
+      columns={series.map((one) => ({
+        name: one.figure.heading,
+        cell: (mode, level) => <Cell series={one} mode={mode} level={level} />,
+      }))}
       modes={modes}
       levels={levels}
-      cell={(key, mode, level) => {
-        const one = series.find(({ figure }) => figure.key === key);
-        return one && <Cell series={one} mode={mode} level={level} />;
-      }}
     />
   );
 });

@@ -6,17 +6,16 @@ import { levelsName, levelText, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { stylesOf } from '../../lib/styles';
 
-interface LevelTableProps<Key extends string> {
+interface LevelTableProps {
   caption: string;
   /** Each is the heading of a column for every mode. */
-  columns: Array<{ key: Key; name: string }>;
+  columns: Array<{ name: string; cell(mode: Mode, level: Level): ReactNode }>;
   modes: Mode[];
   levels: Level[];
-  cell(key: Key, mode: Mode, level: Level): ReactNode;
 }
 
 /** Figures by level and mode. */
-export function LevelTable<Key extends string>({ caption, columns, modes, levels, cell }: LevelTableProps<Key>) {
+export function LevelTable({ caption, columns, modes, levels }: LevelTableProps) {
   const styles = useStyles();
   return (
     <DataTable
@@ -26,11 +25,11 @@ export function LevelTable<Key extends string>({ caption, columns, modes, levels
       keyOf={(level) => level}
       columns={[
         { name: levelsName(levels), cell: (level) => levelText(level) },
-        ...columns.flatMap(({ key, name }) =>
+        ...columns.flatMap(({ name, cell }) =>
           modes.map((mode) => ({
             name: modeName(mode),
-            group: { key, heading: name },
-            cell: (level: Level) => cell(key, mode, level),
+            group: { key: name, heading: name },
+            cell: (level: Level) => cell(mode, level),
           }))
         ),
       ]}

@@ -73,11 +73,11 @@ function Profile({ profile, profiles, onProfile }: ProfileProps) {
           value={profile.name}
           onChange={onProfile}
         />
-        {profile.calibrated ? (
-          <Badge color="blue" text="Calibrated" tooltip={profile.basis} />
-        ) : (
-          <Badge color="orange" text="Not calibrated" tooltip={profile.basis} />
-        )}
+        <Badge
+          color={profile.calibrated ? 'blue' : 'orange'}
+          text={profile.calibrated ? 'Calibrated' : 'Not calibrated'}
+          tooltip={profile.basis}
+        />
       </div>
       <p className={styles.basis}>
         {profile.basis} {errorText(profile)}

@@ -37,13 +37,15 @@ export const Why = memo(function Why({ result }: { result: SimulationResult }) {
       )}
       <LevelTable
         caption="Queues and caches under each mode, level by level, simulated"
-        columns={causes.map(({ key, name }) => ({ key, name }))}
+        columns={causes.map(({ key, name, format }) => ({
+          name,
+          cell: (mode, level) => {
+            const point = points.find((one) => one.concurrency === level && one.mode === mode);
+            return digits(point?.figures[key]?.mean, format);
+          },
+        }))}
         modes={modes}
         levels={request.levels ?? []}
-        cell={(key, mode, level) => {
-          const point = points.find((one) => one.concurrency === level && one.mode === mode);
-          return digits(point?.figures[key]?.mean, causes.find((cause) => cause.key === key)?.format ?? {});
-        }}
       />
     </>
   );

@@ -47,8 +47,3 @@ export function curvesCsv(result: SimulationResult, series: Series[], beside: Be
   );
   return toCsv(names, [...simulated, ...others]);
 }
-
-/** Returns a simulation as the API has it, with its question. */
-export function simulationJson(result: SimulationResult): string {
-  return JSON.stringify(result, undefined, 2);
-}

@@ -13,7 +13,7 @@ import { useNarrow } from '../../lib/useNarrow';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { Curves } from './Curves';
-import { curvesCsv, simulationJson } from './exported';
+import { curvesCsv } from './exported';
 import { Fields } from './Fields';
 import { FiguresTable } from './FiguresTable';
 import { fieldOf } from './fields';
@@ -234,7 +234,7 @@ function files(
 ): ExportFile[] {
   return [
     { label: 'Curves as CSV', of: 'what-if', format: 'csv', text: () => curvesCsv(result, series, beside) },
-    { label: 'Simulation as JSON', of: 'what-if', format: 'json', text: () => simulationJson(result) },
+    { label: 'Simulation as JSON', of: 'what-if', format: 'json', text: () => JSON.stringify(result, undefined, 2) },
   ];
 }
 

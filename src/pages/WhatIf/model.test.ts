@@ -1,7 +1,7 @@
 import type { Baseline, BaselineRow } from '../../client';
 import { viewOf } from '../../components/Chart';
 import { emptyRow } from '../../test/fixtures';
-import { curvesCsv, simulationJson } from './exported';
+import { curvesCsv } from './exported';
 import { check, fields, requestOf, stopsWith, valuesOf, valueText, type Field, type NumberField } from './fields';
 import { defaults, done, list, profile } from './fixtures';
 import { errorText } from './Presets';
@@ -213,10 +213,6 @@ describe('what is exported', () => {
     expect(lines).toContain('recorded,h200,kv,60,ttft_p95,seconds,0.5,,,');
     expect(lines).toContain('measured,this target,round_robin,80,ttft_p95,seconds,0.61,,,');
     expect(lines.filter((line) => line.startsWith('simulated')).length).toBe(6 * 7);
-  });
-
-  it('has the question in JSON', () => {
-    expect(JSON.parse(simulationJson(done))).toEqual(done);
   });
 });
 
