@@ -36,6 +36,7 @@ export function Progress({ sweep, canOperate, isLost, seenAt }: ProgressProps) {
       renew(id);
     });
   const spans = [progress.span, progress.beside].filter((one) => one !== undefined);
+  const activity = progress.span ? spans.map((one) => spanText(one)) : ['The next span is about to start.'];
   return (
     <div className={styles.progress}>
       <div className={styles.line}>
@@ -64,8 +65,8 @@ export function Progress({ sweep, canOperate, isLost, seenAt }: ProgressProps) {
       </div>
       {isRunning &&
         !isLost &&
-        (progress.span ? spans.map((span) => spanText(span)) : ['The next span is about to start.']).map((text) => (
-          <p key={text} className={styles.span}>
+        activity.map((text, i) => (
+          <p key={i} className={styles.span}>
             {text}
           </p>
         ))}
