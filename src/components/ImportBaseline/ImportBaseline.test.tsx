@@ -178,7 +178,10 @@ describe('the button', () => {
     client.show();
     const { unmount } = renderWith(client, <ImportButton lane="main" />);
     await userEvent.click(await screen.findByRole('button', { name: 'Import…' }));
-    expect(await screen.findByRole('button', { name: 'Delete My run' })).toBeInTheDocument();
+    await userEvent.click(await screen.findByRole('button', { name: 'Delete My run' }));
+    await userEvent.keyboard('{Escape}'); // closes the question, not the form below it
+    expect(screen.queryByText('It is deleted for all users.')).not.toBeInTheDocument();
+    expect(button('Delete My run')).toBeInTheDocument();
     unmount();
     client.who.mockResolvedValue(viewer);
     renderWith(client, <ImportButton lane="main" />);
