@@ -116,7 +116,7 @@ function hasEffect({ entry, kinds }: Field, values: Values): boolean {
   return entry === 'question' ? isSeveral : !isSeveral || (entry !== 'lanes' && entry !== 'caches');
 }
 
-/** Whether a field offers a choice. The lanes do where there are two, and more modes of a trial where there are more. */
+/** Whether a field offers a choice. The lanes do where there are two, and more modes of a trial where there are any. */
 export function isOffered(field: Field, list: SweepList, values: Values): boolean {
   const { entry, kinds } = field;
   return (
