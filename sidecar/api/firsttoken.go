@@ -25,8 +25,8 @@ type TTFTPart struct {
 }
 
 // Split divides a measured mean TTFT, in seconds. The parts add up to it. The last one is what remains unexplained:
-// what the engines report and their other times do not contain, less what their TTFT exceeds the measured one by. No router
-// can cause that: counters and load generator end a minute at different requests. The last part may be negative.
+// what the engines report and their other times do not contain, less what their TTFT exceeds the measured one by. No
+// router can cause that: counters and load generator end a minute at different requests. The last part may be negative.
 func (f *FirstTokenParts) Split(measured float64) (parts []TTFTPart) {
 	router := max(0, measured-f.Engine)
 	parts = []TTFTPart{{
