@@ -10,6 +10,8 @@ export interface Question {
   confirm: string;
   /** The label of the button that keeps everything; by default, "Cancel". */
   dismiss?: string;
+  /** The action cannot be undone. */
+  isFinal?: boolean;
 }
 
 const SPAN_LOST = 'a span in progress is discarded and measured again on resume.';

@@ -57,7 +57,7 @@ function Dialog({ question, act, className, onDismiss }: DialogProps) {
           <Button variant="secondary" fill="outline" onClick={onDismiss}>
             {question.dismiss ?? 'Cancel'} (Esc)
           </Button>
-          <Button variant="primary" autoFocus onClick={confirm}>
+          <Button variant={question.isFinal ? 'destructive' : 'primary'} autoFocus onClick={confirm}>
             {question.confirm} (Enter)
           </Button>
         </Modal.ButtonRow>

@@ -16,7 +16,13 @@ export function Imported({ baselines }: { baselines: Baseline[] }) {
   const imported = baselines.filter(({ kind }) => kind === 'imported');
   const remove = ({ name, title }: Baseline) =>
     confirm.before(
-      { title: `Delete “${title}”?`, body: 'It is deleted for all users.', confirm: 'Delete', dismiss: 'Keep it' },
+      {
+        title: `Delete “${title}”?`,
+        body: 'It is deleted for all users.',
+        confirm: 'Delete',
+        dismiss: 'Keep it',
+        isFinal: true,
+      },
       () => action.run('delete', () => deleteBaseline(client, name)).then(renew)
     );
   return (

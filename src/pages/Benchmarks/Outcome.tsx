@@ -150,6 +150,7 @@ export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
     title: `Delete the ${kindWord(sweep.request.kind)}?`,
     body: `“${sweepName(sweep)}” and its report are permanently deleted. A baseline saved from it is kept.`,
     confirm: 'Delete',
+    isFinal: true,
   };
   return (
     <>
