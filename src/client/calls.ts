@@ -1,73 +1,38 @@
 import { lanePath, type Client } from './client';
-import type {
-  Baseline,
-  BoothEvent,
-  Comparison,
-  Conversation,
-  ConversationList,
-  ConversationStatus,
-  DecisionList,
-  History,
-  Mode,
-  ModeRequest,
-  RunHistory,
-  RunRecord,
-  Settings,
-  SettingsPatch,
-  Shadow,
-  SimulationList,
-  SimulationRequest,
-  SimulationResult,
-  Speculation,
-  StartRequest,
-  Starter,
-  Status,
-  State,
-  Sweep,
-  SweepBaselineRequest,
-  SweepList,
-  SweepOutlook,
-  SweepRequest,
-  SweepState,
-  TrafficPreview,
-  TrafficPreviewRequest,
-  Twin,
-  TwinArrangement,
-  WorkloadPatch,
-} from './types';
+import type * as api from './types';
 
 /** Starts a lane's workload. Without a concurrency it keeps the last one. */
-export const startWorkload = (client: Client, lane: string, request: StartRequest): Promise<State> =>
+export const startWorkload = (client: Client, lane: string, request: api.StartRequest): Promise<api.State> =>
   client.write('POST', lanePath('/workload/start', lane), request);
 /** Stops a lane's workload: at once, or after the turns in flight have ended. */
-export const stopWorkload = (client: Client, lane: string, drain: boolean): Promise<State> =>
+export const stopWorkload = (client: Client, lane: string, drain: boolean): Promise<api.State> =>
   client.write('POST', lanePath('/workload/stop', lane), { drain });
 
 /** Changes a lane's workload, running or not. */
-export const patchWorkload = (client: Client, lane: string, patch: WorkloadPatch): Promise<State> =>
+export const patchWorkload = (client: Client, lane: string, patch: api.WorkloadPatch): Promise<api.State> =>
   client.write('PATCH', lanePath('/workload', lane), patch);
 
 /** Begins a new step of a lane with unchanged settings, so that earlier turns no longer count. */
-export const measureAnew = (client: Client, lane: string): Promise<State> =>
+export const measureAnew = (client: Client, lane: string): Promise<api.State> =>
   client.write('POST', lanePath('/workload/measure', lane), {});
 
 /** Begins a mode change. The live state reports its progress. */
-export const changeMode = (client: Client, lane: string, request: ModeRequest): Promise<State> =>
+export const changeMode = (client: Client, lane: string, request: api.ModeRequest): Promise<api.State> =>
   client.write('PUT', lanePath('/cluster/mode', lane), request);
 
 /** Cancels the mode change in progress. */
-export const cancelModeChange = (client: Client, lane: string): Promise<State> =>
+export const cancelModeChange = (client: Client, lane: string): Promise<api.State> =>
   client.write('DELETE', lanePath('/cluster/mode', lane), undefined);
 
 /** Returns the live step of a lane beside the given baseline. */
-export const compareWith = (client: Client, lane: string, baseline: string): Promise<Comparison> =>
+export const compareWith = (client: Client, lane: string, baseline: string): Promise<api.Comparison> =>
   client.get(lanePath(`/comparison?baseline=${encodeURIComponent(baseline)}`, lane));
 
 /** Returns all baselines, requested page by page. */
-export async function listBaselines(client: Client): Promise<Baseline[]> {
-  const all: Baseline[] = [];
+export async function listBaselines(client: Client): Promise<api.Baseline[]> {
+  const all: api.Baseline[] = [];
   for (let path = '/baselines'; ;) {
-    const page = await client.get<{ baselines: Baseline[]; next_cursor?: string }>(path);
+    const page = await client.get<{ baselines: api.Baseline[]; next_cursor?: string }>(path);
     all.push(...page.baselines);
     if (!page.next_cursor) {
       return all;
@@ -85,9 +50,9 @@ export interface BaselineFile {
   /** Replaces the name in the file. */
   title?: string;
   /** The routing mode of another program's results, which do not contain it. No other file has it. */
-  mode?: Mode;
+  mode?: api.Mode;
   /** The speculation of another program's results, which do not contain it. No other file has it. */
-  speculation?: Speculation;
+  speculation?: api.Speculation;
   /** Adds the rows to the imported baseline of this name, instead of replacing it. */
   merge?: boolean;
 }
@@ -96,7 +61,7 @@ export interface BaselineFile {
  * Imports a baseline. It replaces an earlier import of its name, or is merged into it. A dry run stores nothing. The
  * result is the baseline as read.
  */
-export function importBaseline(client: Client, file: BaselineFile, trial: boolean): Promise<Baseline> {
+export function importBaseline(client: Client, file: BaselineFile, trial: boolean): Promise<api.Baseline> {
   const { name, title, mode, speculation, merge } = file;
   const query = queryOf({ name, title, mode, speculation, merge, dry_run: trial || undefined });
   const contentType = file.format === 'csv' ? 'text/csv' : 'application/json';
@@ -109,25 +74,26 @@ export async function deleteBaseline(client: Client, name: string): Promise<void
 }
 
 /** Returns the newest events of all lanes, newest first, at most as many as requested. */
-export async function listEvents(client: Client, limit: number): Promise<BoothEvent[]> {
-  return (await client.get<{ events: BoothEvent[] }>(`/events?limit=${limit}`)).events;
+export async function listEvents(client: Client, limit: number): Promise<api.BoothEvent[]> {
+  return (await client.get<{ events: api.BoothEvent[] }>(`/events?limit=${limit}`)).events;
 }
 
 /** Returns the load generator's version, configuration and state. */
-export const readStatus = (client: Client): Promise<Status> => client.get('/status');
+export const readStatus = (client: Client): Promise<api.Status> => client.get('/status');
 
 /** Returns the series of a lane's last ten minutes, oldest first. */
-export const readHistory = (client: Client, lane: string): Promise<History> => client.get(lanePath('/history', lane));
+export const readHistory = (client: Client, lane: string): Promise<api.History> =>
+  client.get(lanePath('/history', lane));
 
 /** Returns the newest decisions of a lane's router, newest first, at most as many as requested. */
-export const listDecisions = (client: Client, lane: string, limit: number): Promise<DecisionList> =>
+export const listDecisions = (client: Client, lane: string, limit: number): Promise<api.DecisionList> =>
   client.get(lanePath(`/decisions?limit=${limit}`, lane));
 
 /** Returns the settings in force. */
-export const readSettings = (client: Client): Promise<Settings> => client.get('/settings');
+export const readSettings = (client: Client): Promise<api.Settings> => client.get('/settings');
 
 /** Changes settings and returns those in force afterwards. */
-export const patchSettings = (client: Client, patch: SettingsPatch): Promise<Settings> =>
+export const patchSettings = (client: Client, patch: api.SettingsPatch): Promise<api.Settings> =>
   client.write('PATCH', '/settings', patch);
 
 /** Selects conversations of the list. */
@@ -135,7 +101,7 @@ interface ConversationQuery {
   /** Those in progress at some time from … to, in milliseconds since 1970. */
   from?: number;
   to?: number;
-  status?: ConversationStatus;
+  status?: api.ConversationStatus;
   /** A part of the topic; case does not matter. */
   topic?: string;
   /** The cursor that an earlier page returned for its next one. Without it, the page has the newest conversations. */
@@ -145,7 +111,11 @@ interface ConversationQuery {
 }
 
 /** Returns a page of a lane's conversations, newest first. */
-export function listConversations(client: Client, lane: string, query: ConversationQuery): Promise<ConversationList> {
+export function listConversations(
+  client: Client,
+  lane: string,
+  query: ConversationQuery
+): Promise<api.ConversationList> {
   return client.get(lanePath(`/conversations${queryOf({ ...query })}`, lane));
 }
 
@@ -155,22 +125,22 @@ export function turnsAddress(client: Client, lane: string): string {
 }
 
 /** Returns a conversation with its transcript. */
-export const readConversation = (client: Client, id: string): Promise<Conversation> =>
+export const readConversation = (client: Client, id: string): Promise<api.Conversation> =>
   client.get(`/conversations/${encodeURIComponent(id)}`);
 
 /** Returns the opening text of a topic, from the corpus that a lane uses. */
-export const readStarter = (client: Client, lane: string, id: string): Promise<Starter> =>
+export const readStarter = (client: Client, lane: string, id: string): Promise<api.Starter> =>
   client.get(lanePath(`/starters/${encodeURIComponent(id)}`, lane));
 
 /** Returns what can be simulated, and the simulations so far. */
-export const listSimulations = (client: Client): Promise<SimulationList> => client.get('/simulations');
+export const listSimulations = (client: Client): Promise<api.SimulationList> => client.get('/simulations');
 
 /** Requests a simulation. The server computes it after the answer. */
-export const askSimulation = (client: Client, request: SimulationRequest): Promise<SimulationResult> =>
+export const askSimulation = (client: Client, request: api.SimulationRequest): Promise<api.SimulationResult> =>
   client.write('POST', '/simulations', request);
 
 /** Returns a simulation with its results so far. */
-export const readSimulation = (client: Client, id: string): Promise<SimulationResult> =>
+export const readSimulation = (client: Client, id: string): Promise<api.SimulationResult> =>
   client.get(`/simulations/${encodeURIComponent(id)}`);
 
 /** Cancels a simulation. */
@@ -179,65 +149,68 @@ export async function cancelSimulation(client: Client, id: string): Promise<void
 }
 
 /** Returns the cache hits that other routers would have had on a lane's traffic. */
-export const readShadow = (client: Client, lane: string): Promise<Shadow> => client.get(lanePath('/shadow', lane));
+export const readShadow = (client: Client, lane: string): Promise<api.Shadow> => client.get(lanePath('/shadow', lane));
 
 /**
  * Returns the two lanes that run the same conversations. It rejects with a problem of status 404 where there is one
  * lane.
  */
-export const readTwin = (client: Client): Promise<Twin> => client.get('/twin');
+export const readTwin = (client: Client): Promise<api.Twin> => client.get('/twin');
 
 /** Assigns the modes to the two lanes in another way. Both are switched where needed, and pairs are counted anew. */
-export const arrangeTwin = (client: Client, arranged: TwinArrangement): Promise<Twin> =>
+export const arrangeTwin = (client: Client, arranged: api.TwinArrangement): Promise<api.Twin> =>
   client.write('PATCH', '/twin', { arranged });
 
 /** Sends one conversation to both lanes, turn by turn and outside all statistics. */
-export const startShowcase = (client: Client): Promise<Twin> => client.write('POST', '/twin/showcase', {});
+export const startShowcase = (client: Client): Promise<api.Twin> => client.write('POST', '/twin/showcase', {});
 
 /** Ends the showcase in progress. */
-export const stopShowcase = (client: Client): Promise<Twin> => client.write('DELETE', '/twin/showcase', undefined);
+export const stopShowcase = (client: Client): Promise<api.Twin> => client.write('DELETE', '/twin/showcase', undefined);
 
 /** Returns the limits of trials, sweeps and capacity searches, and the list of those so far. */
-export const listSweeps = (client: Client): Promise<SweepList> => client.get('/sweeps');
+export const listSweeps = (client: Client): Promise<api.SweepList> => client.get('/sweeps');
 
 /**
  * Begins a trial, a sweep or a capacity search on a lane. It rejects with a problem of status 409 while another one is
  * in progress.
  */
-export const startSweep = (client: Client, lane: string, request: SweepRequest): Promise<Sweep> =>
+export const startSweep = (client: Client, lane: string, request: api.SweepRequest): Promise<api.Sweep> =>
   client.write('POST', lanePath('/sweeps', lane), request);
 
 /** Returns the difference that a trial would be able to find. It starts nothing. */
-export const readOutlook = (client: Client, lane: string, request: SweepRequest): Promise<SweepOutlook> =>
+export const readOutlook = (client: Client, lane: string, request: api.SweepRequest): Promise<api.SweepOutlook> =>
   client.write('POST', lanePath('/sweeps/outlook', lane), request);
 
 /** Returns what traffic would be. It sends nothing to the target. */
-export const previewTraffic = (client: Client, lane: string, request: TrafficPreviewRequest): Promise<TrafficPreview> =>
-  client.write('POST', lanePath('/traffic/preview', lane), request);
+export const previewTraffic = (
+  client: Client,
+  lane: string,
+  request: api.TrafficPreviewRequest
+): Promise<api.TrafficPreview> => client.write('POST', lanePath('/traffic/preview', lane), request);
 
 /** Returns a sweep with its measurements so far. */
-export const readSweep = (client: Client, id: string): Promise<Sweep> => client.get(sweepPath(id));
+export const readSweep = (client: Client, id: string): Promise<api.Sweep> => client.get(sweepPath(id));
 
 /** Pauses, resumes or cancels a sweep. */
 export const changeSweep = (
   client: Client,
   id: string,
-  state: Extract<SweepState, 'paused' | 'running' | 'cancelled'>
-): Promise<Sweep> => client.write('PATCH', sweepPath(id), { state });
+  state: Extract<api.SweepState, 'paused' | 'running' | 'cancelled'>
+): Promise<api.Sweep> => client.write('PATCH', sweepPath(id), { state });
 
 /** Deletes a sweep that has ended, and returns the remaining ones. */
-export const deleteSweep = (client: Client, id: string): Promise<SweepList> =>
+export const deleteSweep = (client: Client, id: string): Promise<api.SweepList> =>
   client.write('DELETE', sweepPath(id), undefined);
 
 /** Makes a baseline of a sweep's measurements. */
-export const makeBaseline = (client: Client, id: string, request: SweepBaselineRequest): Promise<Baseline> =>
+export const makeBaseline = (client: Client, id: string, request: api.SweepBaselineRequest): Promise<api.Baseline> =>
   client.write('POST', sweepPath(id, '/baseline'), request);
 
 /** Returns the history of runs, oldest first, with their series and what changed. */
-export const listRuns = (client: Client): Promise<RunHistory> => client.get('/runs');
+export const listRuns = (client: Client): Promise<api.RunHistory> => client.get('/runs');
 
 /** Sets whether later runs are compared with a run of the history. */
-export const acceptRun = (client: Client, id: string, accepted: boolean): Promise<RunRecord> =>
+export const acceptRun = (client: Client, id: string, accepted: boolean): Promise<api.RunRecord> =>
   client.write('PATCH', `/runs/${encodeURIComponent(id)}`, { accepted });
 
 /** Returns the address of a CSV file with the cluster's metrics in each second of a sweep's spans. */
@@ -259,8 +232,8 @@ export function sweepReportAddress(client: Client, id: string, format: ReportFor
  */
 export interface ReportSide {
   baseline: string;
-  mode?: Mode;
-  speculation?: Speculation;
+  mode?: api.Mode;
+  speculation?: api.Speculation;
 }
 
 /** Returns the address of the report that compares b with a, at some levels, such as "60,80", or at all. */
