@@ -34,36 +34,28 @@ export const PLUGIN_ID = 'kvbooth-inference-app';
 /** Returns the client inside Grafana, which uses the resources and Live channels of the app's backend. */
 export const grafanaClient: Client = {
   live: follow,
-  get: (path) => call('GET', path),
-  write: (method, path, body) => call(method, path, body),
-  upload: (path, text, contentType) => call('POST', path, text, contentType),
+  get: (path) => askGrafana('GET', resource(path)),
+  write: (method, path, body) => askGrafana(method, resource(path), body),
+  upload: (path, text, contentType) => askGrafana('POST', resource(path), text, contentType),
   address: (path) => `${config.appSubUrl}${resource(path)}`,
-  me: () => call<Me>('GET', '/me'),
+  me: () => askGrafana<Me>('GET', resource('/me')),
 };
 
 function resource(path: string): string {
   return `/api/plugins/${PLUGIN_ID}/resources${path}`;
 }
 
-/** Encodes data as JSON; a string is sent unchanged. */
-async function call<T>(
+/** Calls Grafana's API. Data is encoded as JSON, but a string is sent unchanged. It rejects with a Problem. */
+export async function askGrafana<T>(
   method: 'GET' | WriteMethod,
-  path: string,
+  url: string,
   data?: unknown,
   contentType = 'application/json'
 ): Promise<T> {
-  const url = resource(path);
   const headers = data === undefined ? undefined : { 'Content-Type': contentType };
+  const options = { url, method, data, headers, showErrorAlert: false, showSuccessAlert: false };
   try {
-    const answer = getBackendSrv().fetch<T>({
-      url,
-      method,
-      data,
-      headers,
-      showErrorAlert: false,
-      showSuccessAlert: false,
-    });
-    return (await lastValueFrom(answer)).data;
+    return (await lastValueFrom(getBackendSrv().fetch<T>(options))).data;
   } catch (error) {
     throw isFetchError(error) ? toProblem(error.status, error.data) : toProblem(0, error);
   }

@@ -1,10 +1,5 @@
-import { lastValueFrom } from 'rxjs';
-
-import { getBackendSrv, isFetchError } from '@grafana/runtime';
-
 import { asProblem } from '../client';
-import { PLUGIN_ID } from '../client/grafana';
-import { toProblem } from '../client/problem';
+import { askGrafana, PLUGIN_ID } from '../client/grafana';
 import app from '../plugin.json';
 
 /** The app's settings that Grafana stores in clear. The TLS options have the names of Grafana's HTTP options. */
@@ -47,7 +42,7 @@ const settingsURL = `/api/plugins/${PLUGIN_ID}/settings`;
 
 /** Reads the settings. It rejects with a Problem. */
 export async function readPluginSettings(): Promise<StoredSettings> {
-  const stored = await call<Partial<StoredSettings>>('GET', settingsURL);
+  const stored = await askGrafana<Partial<StoredSettings>>('GET', settingsURL);
   return {
     enabled: stored.enabled ?? false,
     pinned: stored.pinned ?? false,
@@ -66,7 +61,7 @@ export async function savePluginSettings(
   secureJsonData: PluginSecrets
 ): Promise<void> {
   const { enabled, pinned } = stored;
-  await call('POST', settingsURL, {
+  await askGrafana('POST', settingsURL, {
     enabled,
     pinned,
     jsonData: { ...stored.jsonData, ...jsonData },
@@ -77,7 +72,7 @@ export async function savePluginSettings(
 /** Returns the backend's check of the whole path to the target. It never rejects. */
 export async function testConnection(): Promise<Health> {
   try {
-    const { status, message } = await call<{ status: string; message: string }>(
+    const { status, message } = await askGrafana<{ status: string; message: string }>(
       'GET',
       `/api/plugins/${PLUGIN_ID}/health`
     );
@@ -102,7 +97,7 @@ export const PLUGIN_IDS = [PLUGIN_ID, ...PANEL_IDS];
 export async function missingPanels(): Promise<string[]> {
   const missing = PANEL_IDS.map(async (id) => {
     try {
-      await call('GET', `/api/plugins/${id}/settings`);
+      await askGrafana('GET', `/api/plugins/${id}/settings`);
       return [];
     } catch (error) {
       const { status, message } = asProblem(error);
@@ -110,13 +105,4 @@ export async function missingPanels(): Promise<string[]> {
     }
   });
   return (await Promise.all(missing)).flat();
-}
-
-async function call<T>(method: string, url: string, data?: unknown): Promise<T> {
-  try {
-    const answer = getBackendSrv().fetch<T>({ url, method, data, showErrorAlert: false, showSuccessAlert: false });
-    return (await lastValueFrom(answer)).data;
-  } catch (error) {
-    throw isFetchError(error) ? toProblem(error.status, error.data) : toProblem(0, error);
-  }
 }
