@@ -1,21 +1,8 @@
-import {
-  cancelModeChange,
-  changeMode,
-  measureAnew,
-  patchWorkload,
-  startWorkload,
-  stopWorkload,
-  useClient,
-  type Live,
-  type ModeRequest,
-  type WorkloadPatch,
-} from '../../client';
-import { arrivalOf, lastKnown, type Known } from '../../lib/known';
+import { cancelModeChange, changeMode, patchWorkload, type Live, type WorkloadPatch } from '../../client';
+import type { Known } from '../../lib/known';
 import type { LevelKind } from '../../lib/level';
-import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { stylesOf, WRAP } from '../../lib/styles';
 import { useStable } from '../../lib/useStable';
-import { useConfirm } from '../Confirm';
 import { Fold } from '../Fold';
 import { fieldOf, Traffic } from '../Traffic';
 import { ActionFailure } from './ActionFailure';
@@ -27,9 +14,8 @@ import { ModeProgress } from './ModeProgress';
 import { ModeSwitch } from './ModeSwitch';
 import { Openings } from './Openings';
 import { equivalentLevel } from './range';
-import { useAction, type Action } from './useAction';
-import { useConcurrency } from './useConcurrency';
 import { useLastLevels } from './useLastLevels';
+import { failures, useOperator, type Operator } from './useOperator';
 
 interface OperateProps {
   live: Live;
@@ -44,29 +30,10 @@ const BARE: Command[] = ['measure'];
 /** An operator's controls of a lane. All are disabled during a loss. */
 export function Operate({ live, lane, bare }: OperateProps) {
   const styles = useStyles();
-  const client = useClient();
-  const known = lastKnown(live, lane);
-  const seenAt = arrivalOf(live);
-  const command = useAction(seenAt);
-  const adjustment = useAction(seenAt);
-  const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>
-    adjustment.run('concurrency', () => patchWorkload(client, lane, { concurrency }))
-  );
-  const confirm = useConfirm();
+  const operator = useOperator(live, lane);
+  const { client, known, command, adjustment, draft, confirm } = operator;
   const disabled = live.lane === undefined;
   const sweep = known?.lane.state.sweep;
-  const act = useStable((name: Command) => {
-    const stops = name === 'stop' || name === 'drain';
-    const calls = {
-      start: () => startWorkload(client, lane, { concurrency: draft.take() }),
-      stop: () => stopWorkload(client, lane, false),
-      drain: () => stopWorkload(client, lane, true),
-      measure: () => measureAnew(client, lane),
-    };
-    confirm.before(stops && known ? stopQuestion(known.lane.state, name === 'drain') : undefined, () =>
-      command.run(name, calls[name])
-    );
-  });
   const change = useStable(draft.change);
   const last = useLastLevels(lane, known && draft.value);
   const changeKind = useStable((kind: LevelKind) => {
@@ -93,7 +60,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
       isTaken={sweep !== undefined}
       disabled={disabled}
       busy={command.busy}
-      onCommand={act}
+      onCommand={operator.act}
     />
   );
   return (
@@ -120,7 +87,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
       </div>
       {sweep && <SweepNotice sweep={sweep} />}
       {live.lane && !sweep && <Held lane={live.lane} form={form} />}
-      {known && <Modes known={known} lane={lane} disabled={disabled} command={command} />}
+      {known && <Modes known={known} operator={operator} disabled={disabled} />}
       {known?.lane.state.shape.openings !== undefined && !known.lane.state.shape.traffic && !sweep && (
         <Openings
           value={known.lane.state.shape.openings}
@@ -137,40 +104,34 @@ export function Operate({ live, lane, bare }: OperateProps) {
   );
 }
 
-interface PartProps {
+interface ModesProps {
   known: Known;
-  lane: string;
+  operator: Operator;
   disabled: boolean;
 }
 
 /** The modes, or the progress of a mode change. */
-function Modes({ known, lane, disabled, command }: PartProps & { command: Action }) {
+function Modes({ known: { lane, time }, operator: { client, command, change: ask }, disabled }: ModesProps) {
   const styles = useStyles();
-  const client = useClient();
-  const { state } = known.lane;
+  const { name, state } = lane;
   const change = state.mode_change;
-  const confirm = useConfirm();
-  const ask = useStable((request: ModeRequest) =>
-    confirm.before(modeQuestion(state, request), () => command.run('mode', () => changeMode(client, lane, request)))
-  );
   return (
     <>
-      {confirm.dialog}
       {change && (
         <ModeProgress
           change={change}
-          time={known.time}
+          time={time}
           busy={command.busy}
           disabled={disabled}
-          onCancel={state.sweep ? undefined : () => command.run('cancel', () => cancelModeChange(client, lane))}
-          onConfirm={() => command.run('confirm', () => changeMode(client, lane, { ...change.to, confirm: true }))}
+          onCancel={state.sweep ? undefined : () => command.run('cancel', () => cancelModeChange(client, name))}
+          onConfirm={() => command.run('confirm', () => changeMode(client, name, { ...change.to, confirm: true }))}
         />
       )}
       {(!change || change.failed) && !state.sweep && (
         <AskMode
           state={state}
           disabled={disabled || command.busy !== undefined}
-          onSay={(request) => command.run('say', () => changeMode(client, lane, request))}
+          onSay={(request) => command.run('say', () => changeMode(client, name, request))}
         />
       )}
       {(!change || change.failed) && !state.sweep && !isAsked(state) && (
@@ -189,22 +150,6 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
     </>
   );
 }
-
-/** The failures, by the name of the request. */
-export const failures: Record<string, string> = {
-  start: 'The workload was not started',
-  stop: 'The workload was not stopped',
-  drain: 'The workload was not drained',
-  measure: 'The measurement was not begun anew',
-  duel: 'The trial was not started',
-  endTrial: 'The trial was not ended',
-  concurrency: 'The concurrency was not changed',
-  workload: 'The workload was not changed',
-  mode: 'The mode was not changed',
-  say: 'The routing mode was not set',
-  confirm: 'The confirmation failed',
-  cancel: 'The mode change was not cancelled',
-};
 
 const useStyles = stylesOf((theme) => ({
   row: { ...WRAP, alignItems: 'flex-start', gap: theme.spacing(1, 4) },

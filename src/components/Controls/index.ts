@@ -1,4 +1,4 @@
 export { Controls } from './Controls';
 export { ModeSwitch } from './ModeSwitch';
-export { failures } from './Operate';
+export { failures, useOperator } from './useOperator';
 export { SweepNotice as Taken } from './Held';

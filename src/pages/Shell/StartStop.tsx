@@ -1,14 +1,11 @@
 import { Button, Icon } from '@grafana/ui';
 
-import { startWorkload, stopWorkload, useClient, useMe, type Live, type Me } from '../../client';
-import { useConfirm } from '../../components/Confirm';
+import { useMe, type Live, type Me } from '../../client';
 import { Buttons, type Command } from '../../components/Controls/Buttons';
-import { useAction, type Action } from '../../components/Controls/useAction';
-import { arrivalOf, lastKnown } from '../../lib/known';
-import { stopQuestion } from '../../lib/losses';
+import type { Action } from '../../components/Controls/useAction';
+import { failures, useOperator } from '../../components/Controls/useOperator';
 import { stylesOf } from '../../lib/styles';
 import { kindWord, sweepInProgress } from '../../lib/sweeps';
-import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
 
 const COMMANDS: Command[] = ['start', 'stop'];
@@ -41,39 +38,26 @@ export function readOnlyReason(me: Me | undefined): string | undefined {
     : 'Starting and stopping the workload requires the token.';
 }
 
-/**
- * Returns the available actions. Start keeps the slider's concurrency. There are none while the load generator is
- * unreachable.
- */
+/** The available actions. There are none while the load generator is unreachable. */
 function Workload({ live, known }: { live: Live; known: boolean }) {
   const styles = useStyles();
-  const client = useClient();
-  const action = useAction(arrivalOf(live));
-  const confirm = useConfirm();
-  const state = lastKnown(live, LANE)?.lane.state;
+  const operator = useOperator(live, LANE);
+  const state = operator.known?.lane.state;
   const sweep = state?.sweep;
   const phase = sweep ? 'running' : state?.phase; // a sweep between its spans, too, is paused by Stop and refuses Start
-  const act = useStable((command: Command) => {
-    const question = command === 'stop' && state ? stopQuestion(state, false) : undefined;
-    confirm.before(question, () =>
-      action.run(command, () =>
-        command === 'start' ? startWorkload(client, LANE, {}) : stopWorkload(client, LANE, false)
-      )
-    );
-  });
   return (
     <div className={styles.place} role="group" aria-label="Workload">
       <Buttons
         commands={COMMANDS}
         phase={phase}
         disabled={!known || live.lane === undefined}
-        busy={action.busy}
+        busy={operator.command.busy}
         startTitle={sweep && sweepInProgress(sweep)}
         stopTitle={sweep && `Also pauses the ${kindWord(sweep.request.kind)}`}
-        onCommand={act}
+        onCommand={operator.act}
       />
-      <Failure action={action} />
-      {confirm.dialog}
+      <Failure action={operator.command} />
+      {operator.confirm.dialog}
     </div>
   );
 }
@@ -86,7 +70,7 @@ function Failure({ action: { failure, dismiss } }: { action: Action }) {
   return (
     <div className={styles.failure} role="alert">
       <span>
-        The workload was not {failure.name === 'start' ? 'started' : 'stopped'}: {failure.problem.message}
+        {failures[failure.name]}: {failure.problem.message}
       </span>
       <Button size="sm" variant="secondary" icon="times" aria-label="Dismiss" onClick={dismiss} />
     </div>
