@@ -1,12 +1,11 @@
 import { cx } from '@emotion/css';
 
-import type { Cluster, LaneSnapshot } from '../../client';
+import type { Cluster, LaneSnapshot, Worker } from '../../client';
 import { unavailable } from '../../components/Kpis';
 import { DASH, milliseconds, number } from '../../lib/format';
 import { PLAIN_LIST, stylesOf, workerColors } from '../../lib/styles';
 import { missingText, whyUnread } from '../../lib/unread';
-import { shorten } from '../../lib/workers';
-import { toBars } from './model';
+import { shorten, workerCount } from '../../lib/workers';
 
 interface BarsProps {
   /** Undefined until it is known. */
@@ -20,36 +19,45 @@ interface BarsProps {
 /** The longest name beside a bar, in letters. */
 const LETTERS = 20;
 
+/** The number of bars that fit. Of more workers, the busiest are shown. */
+const MAX_BARS = 8;
+
 /** The requests in flight at each worker, as bars. */
 export function Bars({ cluster, isLive, label = 'Workers' }: BarsProps) {
   const styles = useStyles();
-  const { bars, more } = cluster ? toBars(cluster) : { bars: [], more: 0 };
-  const why = cluster ? (unavailable(cluster) ?? (bars.length === 0 ? 'No worker has reported yet' : undefined)) : DASH;
+  const workers = cluster?.workers ?? [];
+  const shown = workers.length <= MAX_BARS ? workers : [...workers].sort(busier).slice(0, MAX_BARS);
+  const more = cluster ? workerCount(cluster) - shown.length : 0;
+  const why = cluster
+    ? (unavailable(cluster) ?? (shown.length === 0 ? 'No worker has reported yet' : undefined))
+    : DASH;
+  const missing = missingText(cluster && whyUnread(cluster, 'workers'));
   return (
     <section className={cx(styles.part, !isLive && styles.past)} aria-label={label}>
       <h2>
         Requests in flight per worker
         {more > 0 && !why && (
           <small>
-            , the busiest {bars.length}; {number(more)} more not shown
+            , the busiest {shown.length}; {number(more)} more not shown
           </small>
         )}
       </h2>
-      {why ? (
-        <div>{why}</div>
-      ) : (
-        <BarList
-          least="17em"
-          workers
-          bars={bars.map(({ name, inflight, share }) => ({
-            name,
-            share,
-            text: inflight === undefined ? missingText(cluster && whyUnread(cluster, 'workers')) : number(inflight),
-          }))}
-        />
-      )}
+      <BarList
+        least="17em"
+        workers
+        why={why}
+        bars={shown.map(({ name, inflight }) => ({
+          name,
+          value: inflight ?? 0,
+          text: inflight === undefined ? missing : number(inflight),
+        }))}
+      />
     </section>
   );
+}
+
+function busier(a: Worker, b: Worker): number {
+  return (b.inflight ?? -1) - (a.inflight ?? -1);
 }
 
 interface TurnBarsProps {
@@ -62,46 +70,44 @@ interface TurnBarsProps {
 export function TurnBars({ lane, isLive }: TurnBarsProps) {
   const styles = useStyles();
   const rows = lane?.state.running ? lane.ttft_by_turn : [];
-  const most = Math.max(...rows.map(({ p50 }) => p50 ?? 0));
   return (
     <section className={cx(styles.part, !isLive && styles.past)} aria-label="TTFT by turn">
       <h2>TTFT by turn, p50, last 60 s</h2>
-      {rows.length === 0 ? (
-        <div>{DASH}</div>
-      ) : (
-        <BarList
-          least="9em"
-          bars={rows.map(({ turn, p50 = 0 }) => ({
-            name: turn,
-            share: most > 0 ? p50 / most : 0,
-            text: milliseconds(p50 || undefined),
-          }))}
-        />
-      )}
+      <BarList
+        least="9em"
+        why={rows.length === 0 ? DASH : undefined}
+        bars={rows.map(({ turn, p50 = 0 }) => ({ name: turn, value: p50, text: milliseconds(p50 || undefined) }))}
+      />
     </section>
   );
 }
 
 interface BarListProps {
-  bars: Array<{ name: string; share: number; text: string }>;
+  bars: Array<{ name: string; value: number; text: string }>;
+  /** Why there are none. */
+  why?: string;
   /** The least width of a bar with its labels. */
   least: string;
   /** Whether each bar is a worker. */
   workers?: boolean;
 }
 
-/** Bars beside their names and figures, as many in a row as fit. */
-function BarList({ bars, least, workers }: BarListProps) {
+/** Bars beside their names and figures, as many in a row as fit. The longest has the whole length. */
+function BarList({ bars, why, least, workers }: BarListProps) {
   const styles = useStyles();
+  if (why) {
+    return <div>{why}</div>;
+  }
+  const most = Math.max(...bars.map(({ value }) => value)) || 1;
   return (
     <ul className={styles.bars} style={{ gridTemplateColumns: `repeat(auto-fit, minmax(min(${least}, 100%), 1fr))` }}>
-      {bars.map(({ name, share, text }) => (
+      {bars.map(({ name, value, text }) => (
         <li key={name}>
           <span className={styles.name} title={name}>
             {shorten(name, LETTERS)}
           </span>
           <span className={styles.track} aria-hidden="true">
-            <span className={workers ? styles.worker : styles.bar} style={{ width: `${100 * share}%` }} />
+            <span className={workers ? styles.worker : styles.bar} style={{ width: `${(100 * value) / most}%` }} />
           </span>
           <b>{text}</b>
         </li>

@@ -47,9 +47,6 @@ const infos = {
 /** One of the figures. */
 export type StageFigure = keyof typeof infos;
 
-/** The figures that are shown where there is room for all. */
-export const FIGURES = Object.keys(infos) as StageFigure[];
-
 /**
  * Returns a figure of a lane's step, of the turns that the comparisons rest on. Only a running workload has figures,
  * and only those of a settled step are judged.

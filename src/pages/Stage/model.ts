@@ -1,12 +1,11 @@
 import { THIS_TARGET } from '../../components/Comparison';
-import type { Cluster, Comparison, Live, Worker } from '../../client';
+import type { Comparison, Live } from '../../client';
 import { DASH } from '../../lib/format';
 import { limiterOf, limitName } from '../../lib/hold';
 import { lastKnown } from '../../lib/known';
 import { modeText } from '../../lib/names';
 import { targetTrouble } from '../../lib/target';
 import { capital } from '../../lib/text';
-import { workerCount } from '../../lib/workers';
 import { LANE, TWIN } from '../lane';
 
 /** Returns the mode of the lane, or those of both lanes; a dash until it is known. */
@@ -24,35 +23,6 @@ export function titleOf(live: Live, both: boolean): string {
 /** Returns the origin of a baseline's values, in a word. */
 export function sourceWord({ name }: Pick<Comparison, 'name'>): string {
   return name === THIS_TARGET ? 'measured' : 'recorded';
-}
-
-/** One bar: a worker and the number of its requests in flight. */
-interface Bar {
-  name: string;
-  /** Undefined where the engine does not report it. */
-  inflight?: number;
-  /** The ratio to the longest bar, from 0 to 1. */
-  share: number;
-}
-
-/** The number of bars that fit. */
-const MAX_BARS = 8;
-
-/** Returns the workers as bars, only the busiest ones where there are too many, and the number of those omitted. */
-export function toBars(cluster: Cluster): { bars: Bar[]; more: number } {
-  const listed = cluster.workers;
-  const shown = listed.length <= MAX_BARS ? listed : [...listed].sort(busier).slice(0, MAX_BARS);
-  const longest = Math.max(...shown.map(({ inflight }) => inflight ?? 0));
-  const bars = shown.map(({ name, inflight }) => ({
-    name,
-    inflight,
-    share: longest > 0 ? (inflight ?? 0) / longest : 0,
-  }));
-  return { bars, more: workerCount(cluster) - bars.length };
-}
-
-function busier(a: Worker, b: Worker): number {
-  return (b.inflight ?? -1) - (a.inflight ?? -1);
 }
 
 /** Returns a sentence for each problem, so that old or spoiled figures are not taken for good ones. */
