@@ -6,7 +6,7 @@ import { parse } from './parse';
 describe('a text', () => {
   it('has figures, emphasis, code and links, and shows HTML as text', () => {
     const { container } = render(
-      <FactsProvider facts={{ figures: { 'live.rps': { value: '4', word: 'live' } }, holds: new Set() }}>
+      <FactsProvider value={{ figures: { 'live.rps': { value: '4', word: 'live' } }, holds: new Set() }}>
         <Text of="Now **{live.rps}**, *{no.such}*: `a*b*c`, [docs](https://example.org) <b>bold</b> round_robin_x" />
       </FactsProvider>
     );
@@ -21,7 +21,7 @@ it('a spoken text leaves out lines with a figure without a value', () => {
   const figures = { 'live.rps': { value: '4', word: 'live' }, 'live.hit': { value: '—', word: 'stopped' } };
   const [{ blocks }] = parse('# Talk\n\nRate {live.rps}.\n\nHits {live.hit}.\n\n- a\n- {live.hit}\n');
   const { container } = render(
-    <FactsProvider facts={{ figures, holds: new Set() }}>
+    <FactsProvider value={{ figures, holds: new Set() }}>
       <Spoken of={blocks} />
     </FactsProvider>
   );
@@ -71,7 +71,7 @@ Text.
 
   it('shows the parts whose condition holds', () => {
     render(
-      <FactsProvider facts={{ figures: {}, holds: new Set() }}>
+      <FactsProvider value={{ figures: {}, holds: new Set() }}>
         <Markdown of={parse(file)[0].blocks} />
       </FactsProvider>
     );

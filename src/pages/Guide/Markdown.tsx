@@ -6,25 +6,14 @@ import { Link } from 'react-router-dom';
 import { DASH } from '../../lib/format';
 import { stylesOf } from '../../lib/styles';
 import { usePagePath } from '../navigation';
-import type { Condition, Facts } from './facts';
+import type { Facts } from './facts';
 import type { Figure as FigureValue, Figures } from './figures';
 import { figureName, pieces, quoted, type Block, type Part } from './parse';
 
-const FiguresContext = createContext<Figures>({});
-/** The conditions as one string, so that dependent components are rendered again only when they change. */
-const HoldsContext = createContext('');
+/** The facts that texts quote. */
+const FactsContext = createContext<Facts>({ figures: {}, holds: new Set() });
 
-const SEPARATOR = '|';
-
-/** Provides its children with the facts that texts quote. */
-export function FactsProvider({ facts, children }: PropsWithChildren<{ facts: Facts }>) {
-  const holds = Array.from(facts.holds).join(SEPARATOR);
-  return (
-    <FiguresContext.Provider value={facts.figures}>
-      <HoldsContext.Provider value={holds}>{children}</HoldsContext.Provider>
-    </FiguresContext.Provider>
-  );
-}
+export const FactsProvider = FactsContext.Provider;
 
 /** The blocks whose condition holds. */
 export function Markdown({ of }: { of: Block[] }) {
@@ -43,7 +32,7 @@ const SpokenContext = createContext(false);
 /** Blocks to read aloud, without sentences whose figures have no value. Below them is the kind of each figure. */
 export function Spoken({ of }: { of: Block[] }) {
   const styles = useStyles();
-  const figures = useContext(FiguresContext);
+  const { figures } = useContext(FactsContext);
   const shown = useVisibleBlocks(of).flatMap((block) => {
     const text = block.text.split('\n').filter((line) => isKnown(line, figures));
     return text.length > 0 ? { ...block, text: text.join('\n') } : [];
@@ -74,8 +63,7 @@ function isKnown(text: string, figures: Figures): boolean {
 }
 
 function useVisibleBlocks(blocks: Block[]): Block[] {
-  const figures = useContext(FiguresContext);
-  const holds = useHolds();
+  const { figures, holds } = useContext(FactsContext);
   return blocks.filter(
     ({ when, text }) => when === undefined || (when === 'known' ? isKnown(text, figures) : holds.has(when))
   );
@@ -102,21 +90,19 @@ function BlockView({ text, kind }: Block) {
   );
 }
 
-/** Returns the parts whose condition holds, with those of their parts. */
+const SEPARATOR = '|';
+
+/** Returns the parts whose condition holds, with those of their parts. They are the same until a condition changes. */
 export function useVisibleParts(parts: Part[]): Part[] {
-  const holds = useHolds();
+  const holds = Array.from(useContext(FactsContext).holds).join(SEPARATOR);
   return useMemo(() => {
+    const held = holds.split(SEPARATOR);
     const visible = (of: Part[]): Part[] =>
       of
-        .filter(({ needs }) => needs === undefined || holds.has(needs))
+        .filter(({ needs }) => needs === undefined || held.includes(needs))
         .map((part) => ({ ...part, parts: visible(part.parts) }));
     return visible(parts);
   }, [parts, holds]);
-}
-
-function useHolds(): ReadonlySet<Condition> {
-  const holds = useContext(HoldsContext);
-  return useMemo(() => new Set(holds.split(SEPARATOR) as Condition[]), [holds]);
 }
 
 /** A text with its figures, emphasis, code and links. HTML in it is shown as text. */
@@ -168,7 +154,7 @@ function withFigures(text: string): ReactNode[] {
 }
 
 function Figure({ name }: { name: string }) {
-  const { value = DASH, word = 'not known' }: Partial<FigureValue> = useContext(FiguresContext)[name] ?? {};
+  const { value = DASH, word = 'not known' }: Partial<FigureValue> = useContext(FactsContext).figures[name] ?? {};
   return <Value value={value} word={word} />;
 }
 

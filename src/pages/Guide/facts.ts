@@ -1,4 +1,4 @@
-import { ofLane, type Baseline, type LaneSnapshot, type Live, type Settings } from '../../client';
+import { ofLane, type Baseline, type HeadlineKind, type LaneSnapshot, type Live, type Settings } from '../../client';
 import { recordedTable } from '../../lib/recorded';
 import { sloLevel } from '../../lib/slo';
 import { simulationNote, targetKind } from '../../lib/target';
@@ -6,29 +6,35 @@ import { hasTwin, TWIN } from '../lane';
 import { columnFigures, liveFigures, prefixed, sloFigures, type Figures } from './figures';
 import { recordedFigures } from './recorded';
 
-/** The conditions that a paragraph may depend on. It is “known” where all figures that it quotes have a value. */
-export const CONDITIONS = [
-  'known',
-  'running',
-  'simulated',
-  'calibrated',
-  'not calibrated',
-  'kv better',
-  'kv worse',
-  'no difference',
-  'other deployment',
-  'slo met',
-  'slo missed',
-  'own documents',
-  'shared documents',
-  'speculating',
-  'aggregated',
-  'disaggregated',
-  'serving not known',
-  'twin',
-] as const;
+/** The conditions that depend on a lane. A step that has not settled fulfills none on measurements. */
+const conditions = {
+  running: ({ state }) => state.phase === 'running',
+  simulated: (lane) => targetKind(lane, undefined) === 'simulated',
+  // A simulated cluster's timing fulfills no condition before the cluster reports its settings.
+  calibrated: ({ state }) => state.simulation !== undefined && !simulationNote(state),
+  'not calibrated': ({ state }) => simulationNote(state) !== undefined,
+  'kv better': (lane) => outcomeOf(lane) === 'better',
+  'kv worse': (lane) => outcomeOf(lane) === 'worse',
+  'no difference': (lane) => ['uncertain', 'same'].includes(outcomeOf(lane) ?? ''),
+  'other deployment': ({ baseline }) => baseline.differences.length > 0,
+  'slo met': (lane, settings) => slosOf(lane, settings).every((slo) => slo === 'met' || slo === 'near'),
+  'slo missed': (lane, settings) => slosOf(lane, settings).includes('missed'),
+  'own documents': ({ state }) => state.shape.openings === 0,
+  'shared documents': ({ state }) => (state.shape.openings ?? 0) > 0,
+  speculating: ({ state }) => state.speculation === 'draft' || state.speculation === 'eagle3',
+  // Whether each worker handles a whole request comes from the configured deployment, because no metric reports it.
+  aggregated: ({ target }) => target.deployment.serving === 'aggregated',
+  disaggregated: ({ target }) => target.deployment.serving === 'disaggregated',
+  'serving not known': ({ target }) => !['aggregated', 'disaggregated'].includes(target.deployment.serving ?? ''),
+} satisfies Record<string, (lane: LaneSnapshot, settings: Settings | undefined) => boolean>;
 
-export type Condition = (typeof CONDITIONS)[number];
+type LaneCondition = keyof typeof conditions;
+
+/** A condition that a paragraph may depend on. It is “known” where all figures that it quotes have a value. */
+export type Condition = LaneCondition | 'known' | 'twin';
+
+/** All conditions. */
+export const CONDITIONS: Condition[] = [...(Object.keys(conditions) as LaneCondition[]), 'known', 'twin'];
 
 /** All facts that texts quote, computed anew with each snapshot. */
 export interface Facts {
@@ -57,71 +63,38 @@ export function buildFacts({ live, baselines, published = {} }: Input): Facts {
       ...prefixed('here.kv', columnFigures(lane, 'kv')),
       ...recordedFigures(recordedTable(baselines, lane)),
     },
-    holds: new Set([...conditions(lane, settings), ...conditionIf('twin', hasTwin(live))]),
+    holds: new Set(CONDITIONS.filter((one) => holds(one, live, settings))),
   };
 }
 
-function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefined): Condition[] {
-  if (!lane) {
-    return [];
+function holds(condition: Condition, live: Live, settings: Settings | undefined): boolean {
+  if (condition === 'twin') {
+    return hasTwin(live);
   }
-  const isRunning = lane.state.phase === 'running';
-  const isKV = lane.state.mode === 'kv';
-  return [
-    ...conditionIf('running', isRunning),
-    ...conditionIf('simulated', targetKind(lane, undefined) === 'simulated'),
-    ...simulation(lane.state),
-    serving(lane),
-    ...conditionIf('other deployment', lane.baseline.differences.length > 0),
-    ...conditionIf('own documents', lane.state.shape.openings === 0),
-    ...conditionIf('shared documents', (lane.state.shape.openings ?? 0) > 0),
-    ...conditionIf('speculating', lane.state.speculation === 'draft' || lane.state.speculation === 'eagle3'),
-    ...(isRunning && !lane.state.settling ? settledConditions(lane, settings, isKV) : []),
-  ];
-}
-
-function conditionIf(condition: Condition, holds: boolean): Condition[] {
-  return holds ? [condition] : [];
-}
-
-/**
- * Whether each worker handles a whole request. It comes from the configured deployment, because no metric reports it.
- */
-function serving({ target }: LaneSnapshot): Condition {
-  const { serving: configured } = target.deployment;
-  return configured === 'aggregated' || configured === 'disaggregated' ? configured : 'serving not known';
-}
-
-/** A simulated cluster's timing fulfills no condition before the cluster reports its settings. */
-function simulation(state: LaneSnapshot['state']): Condition[] {
-  if (!state.simulation) {
-    return [];
+  if (condition === 'known' || !live.lane) {
+    return false;
   }
-  return [simulationNote(state) ? 'not calibrated' : 'calibrated'];
+  const test: (lane: LaneSnapshot, settings: Settings | undefined) => boolean = conditions[condition];
+  return test(live.lane, settings);
 }
 
-/** A step that has not settled fulfills no condition on measurements. */
-function settledConditions(
-  { baseline, window }: LaneSnapshot,
-  settings: Settings | undefined,
-  isKV: boolean
-): Condition[] {
-  // What the stage's sentence says of the recorded TTFT p95, which the texts quote.
-  const recorded = baseline.headline?.lines.find((line) => line.against === 'recorded' && line.metric === 'ttft_p95');
-  const kind = isKV ? recorded?.kind : undefined;
-  const { ttft, tpot } = baseline.live;
-  const slos = [
-    sloLevel(ttft.p95, settings?.slo.ttft, ttft.p95_error, false, window.error_ratio),
-    sloLevel(tpot.p95, settings?.slo.tpot, tpot.p95_error, true, window.error_ratio),
-  ];
-  return [
-    ...conditionIf('kv better', kind === 'better'),
-    ...conditionIf('kv worse', kind === 'worse'),
-    ...conditionIf('no difference', kind === 'uncertain' || kind === 'same'),
-    ...conditionIf('slo missed', slos.includes('missed')),
-    ...conditionIf(
-      'slo met',
-      slos.every((slo) => slo === 'met' || slo === 'near')
-    ),
-  ];
+function isSettled({ state }: LaneSnapshot): boolean {
+  return state.phase === 'running' && !state.settling;
+}
+
+/** What the stage's sentence says of the recorded TTFT p95, which the texts quote. */
+function outcomeOf(lane: LaneSnapshot): HeadlineKind | undefined {
+  const lines = isSettled(lane) && lane.state.mode === 'kv' ? (lane.baseline.headline?.lines ?? []) : [];
+  return lines.find(({ against, metric }) => against === 'recorded' && metric === 'ttft_p95')?.kind;
+}
+
+function slosOf(lane: LaneSnapshot, settings: Settings | undefined) {
+  const { ttft, tpot } = lane.baseline.live;
+  const { error_ratio } = lane.window;
+  return isSettled(lane)
+    ? [
+        sloLevel(ttft.p95, settings?.slo.ttft, ttft.p95_error, false, error_ratio),
+        sloLevel(tpot.p95, settings?.slo.tpot, tpot.p95_error, true, error_ratio),
+      ]
+    : [undefined];
 }

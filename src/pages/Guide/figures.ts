@@ -25,14 +25,19 @@ export function prefixed(prefix: string, figures: Figures): Figures {
 }
 
 /** Returns the value with its kind, or a dash with the reason. */
-export function figure(value: string | undefined, word: string, why: string): Figure {
+function figure(value: string | undefined, word: string, why: string): Figure {
   return value === undefined || value === DASH ? { value: DASH, word: why } : { value, word };
+}
+
+/** Returns values with their kind, or a dash with the reason. */
+export function figuresOf(values: Record<string, string | undefined>, word: string, why: string): Figures {
+  return Object.fromEntries(Object.entries(values).map(([id, value]) => [id, figure(value, word, why)]));
 }
 
 /** The objectives in force. */
 export function sloFigures(settings: Settings | undefined): Figures {
-  const plain = (value: number | undefined) => figure(objective(value), 'configured', 'currently unknown');
-  return { ttft: plain(settings?.slo.ttft), tpot: plain(settings?.slo.tpot) };
+  const { ttft, tpot } = settings?.slo ?? {};
+  return figuresOf({ ttft: objective(ttft), tpot: objective(tpot) }, 'configured', 'currently unknown');
 }
 
 type Read = (lane: LaneSnapshot) => string | undefined;

@@ -59,7 +59,7 @@ function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
     deployment: <DeploymentTable live={lastKnown(live, LANE)?.lane.target.deployment} recorded={recorded} />,
   };
   return (
-    <FactsProvider facts={facts}>
+    <FactsProvider value={facts}>
       <Chapters of={chapters} note={targetNotes[targetKind(live.lane, undefined)]} tables={tables} />
     </FactsProvider>
   );

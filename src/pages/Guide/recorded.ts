@@ -3,7 +3,7 @@ import { digits, milliseconds, MS, number, percent } from '../../lib/format';
 import type { Level } from '../../lib/level';
 import { engineName } from '../../lib/names';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
-import { figure, prefixed, rate, type Figure, type Figures, type Routing } from './figures';
+import { figuresOf, prefixed, rate, type Figures, type Routing } from './figures';
 
 type Row = Baseline['rows'][number];
 type Value = (row: Row) => number | undefined;
@@ -38,83 +38,79 @@ export function recordedFigures(table: Baseline | undefined): Figures {
 }
 
 function allFigures(table: Baseline | undefined, pairs: Pair[], why: string): Figures {
-  const recorded = (value: string | undefined) => figure(value, 'recorded', why);
-  const derived = (value: string | undefined) => figure(value, 'derived', why);
   const { model, gpu, engine, workers, tensor_parallel } = table?.deployment ?? {};
   const levels = pairs.map((pair) => pair.level);
   const worse = pairs.filter((pair) => isWorse(pair, table?.advantages));
   const later = worse.at(-1);
   const inBoth = (value: Value) => span(pairs.flatMap(({ kv, round_robin }) => [value(kv), value(round_robin)]));
+  const output = inBoth((row) => quotient(tokens(row), requests(row)));
+  const recorded = {
+    notes: table?.notes?.replaceAll('\n', ' '),
+    gpu,
+    model,
+    engine: engineName(engine),
+    workers: number(workers),
+    'tensor-parallel': number(tensor_parallel),
+    levels: toFrom(levels),
+    'levels-count': table && number(levels.length),
+    'worse-levels': table && listed(worse.map(({ level }) => level)),
+    latency: between(inBoth(latencyMedian), 's'),
+    'later-level': number(later?.level),
+    ...queueValues(pairs),
+  };
+  const derived = { 'tokens-gain': percents(gain(pairs, tokens, 1)), output: between(output, 'tokens') };
   return {
-    notes: recorded(table?.notes?.replaceAll('\n', ' ')),
-    gpu: recorded(gpu),
-    model: recorded(model),
-    engine: recorded(engineName(engine)),
-    workers: recorded(number(workers)),
-    'tensor-parallel': recorded(number(tensor_parallel)),
-    levels: recorded(toFrom(levels)),
-    'levels-count': recorded(table && number(levels.length)),
-    'worse-levels': recorded(table && listed(worse.map(({ level }) => level))),
-    'tokens-gain': derived(percents(gain(pairs, tokens, 1))),
-    output: derived(
-      between(
-        inBoth((row) => quotient(tokens(row), requests(row))),
-        'tokens'
-      )
-    ),
-    latency: recorded(between(inBoth(latencyMedian), 's')),
-    'later-level': recorded(number(later?.level)),
-    ...queueFigures(pairs, recorded),
+    ...figuresOf(recorded, 'recorded', why),
+    ...figuresOf(derived, 'derived', why),
     ...prefixed('kv', modeFigures(table, pairs, 'kv', later, why)),
     ...prefixed('rr', modeFigures(table, pairs, 'round_robin', later, why)),
   };
 }
 
 /** Returns how queues built up under KV-aware routing, at the level where that was recorded. */
-function queueFigures(pairs: Pair[], recorded: (value: string | undefined) => Figure): Figures {
+function queueValues(pairs: Pair[]) {
   const found = pairs.filter(hasSpread).at(-1);
   const { queue_largest, queue_second, queue_before, inflight_mean, inflight_threshold, recovery_min, recovery_max } =
     found?.kv ?? {};
   return {
-    'spread-level': recorded(number(found?.level)),
-    inflight: recorded(number(inflight_mean)),
-    threshold: recorded(number(inflight_threshold)),
-    'queue-before': recorded(milliseconds(queue_before)),
-    'queue-max': recorded(milliseconds(queue_largest)),
-    'queue-second': recorded(milliseconds(queue_second)),
-    'queue-other': recorded(milliseconds(found?.round_robin.queue_largest)),
-    recovery: recorded(
-      recovery_max === undefined ? undefined : `${number(recovery_min)} to ${number(recovery_max)} s`
-    ),
+    'spread-level': number(found?.level),
+    inflight: number(inflight_mean),
+    threshold: number(inflight_threshold),
+    'queue-before': milliseconds(queue_before),
+    'queue-max': milliseconds(queue_largest),
+    'queue-second': milliseconds(queue_second),
+    'queue-other': milliseconds(found?.round_robin.queue_largest),
+    recovery: recovery_max === undefined ? undefined : `${number(recovery_min)} to ${number(recovery_max)} s`,
   };
 }
 
 /** Returns what KV-aware routing gained at some levels, and where the slowest first tokens gained most. */
 function documentedFigures(pairs: Pair[], why: string): Figures {
-  const derived = (value: string | undefined) => figure(value, 'derived', why);
   const ttftGain = (pair: Pair) => ratio(pair.kv.ttft.p95, pair.round_robin.ttft.p95, -1) ?? -Infinity;
   const most = [...pairs].sort((a, b) => ttftGain(b) - ttftGain(a)).at(0);
   const gains = (name: string, value: Value, sign: 1 | -1) => {
     const of = gain(pairs, value, sign);
-    return { [`${name}-gain`]: derived(percents(of)), [`${name}-mean`]: derived(mean(of)) };
+    return { [`${name}-gain`]: percents(of), [`${name}-mean`]: mean(of) };
   };
   const ofMode = (mode: Routing): Figures => {
     const hit = span(pairs.map((pair) => pair[mode].kv_hit_ratio));
     return {
-      hit: figure(percents(hit), 'recorded', why),
-      'hit-mean': derived(mean(hit)),
-      ttft: figure(milliseconds(most?.[mode].ttft.p95), 'recorded', why),
+      ...figuresOf({ hit: percents(hit), ttft: milliseconds(most?.[mode].ttft.p95) }, 'recorded', why),
+      ...figuresOf({ 'hit-mean': mean(hit) }, 'derived', why),
     };
   };
-  return {
-    levels: figure(toFrom(pairs.map(({ level }) => level)), 'recorded', why),
-    'ttft-level': figure(number(most?.level), 'recorded', why),
-    'ttft-gain': derived(most && percent(ttftGain(most))),
+  const derived = {
+    'ttft-gain': most && percent(ttftGain(most)),
     ...gains('tokens', tokens, 1),
     ...gains('tpot', (row) => row.tpot.p50, -1),
     ...gains('ttft-median', (row) => row.ttft.p50, -1),
     ...gains('latency', latency95, -1),
-    'latency-median-gain': derived(percents(gain(pairs, latencyMedian, -1))),
+    'latency-median-gain': percents(gain(pairs, latencyMedian, -1)),
+  };
+  const levels = toFrom(pairs.map(({ level }) => level));
+  return {
+    ...figuresOf({ levels, 'ttft-level': number(most?.level) }, 'recorded', why),
+    ...figuresOf(derived, 'derived', why),
     ...prefixed('kv', ofMode('kv')),
     ...prefixed('rr', ofMode('round_robin')),
   };
@@ -128,30 +124,31 @@ function modeFigures(
   later: Pair | undefined,
   why: string
 ): Figures {
-  const recorded = (value: string | undefined) => figure(value, 'recorded', why);
   const over = (value: Value) => span(pairs.map((pair) => value(pair[mode])));
   const at = later?.[mode];
   const spread = pairs.filter(hasSpread).at(-1)?.[mode];
   const found = sustainedOf(table, mode);
   const note = table && found && sustainedNote(found, table);
-  const judged = (value: string | undefined) => figure(value, note ? `derived, ${note}` : 'derived', why);
-  return {
-    hit: recorded(percents(over((row) => row.kv_hit_ratio))),
-    peak: recorded(rate(over(tokens)?.max, 'tokens/s')),
-    tokens: recorded(between(over(tokens), 'tokens/s')),
-    rps: recorded(between(over(requests), 'requests/s', 2)),
-    ttft: recorded(millis(over((row) => row.ttft.p95))),
-    'ttft-median': recorded(millis(over((row) => row.ttft.p50))),
-    tpot: recorded(millis(over((row) => row.tpot.p95))),
-    'tpot-median': recorded(millis(over((row) => row.tpot.p50))),
-    'latency-p95': recorded(millis(over(latency95))),
-    sustained: judged(found && sustainedLevel(found)),
-    isolated: judged(found?.level === undefined ? undefined : listed(found.isolated)),
-    spread: recorded(spread && `${number(spread.inflight_spread_min)}–${number(spread.inflight_spread_max)}`),
-    'later-ttft': recorded(milliseconds(at?.ttft.p95)),
-    'later-tokens': recorded(rate(at && tokens(at), 'tokens/s')),
-    'later-latency': recorded(milliseconds(at?.latency.p95)),
+  const judged = {
+    sustained: found && sustainedLevel(found),
+    isolated: found?.level === undefined ? undefined : listed(found.isolated),
   };
+  const recorded = {
+    hit: percents(over((row) => row.kv_hit_ratio)),
+    peak: rate(over(tokens)?.max, 'tokens/s'),
+    tokens: between(over(tokens), 'tokens/s'),
+    rps: between(over(requests), 'requests/s', 2),
+    ttft: millis(over((row) => row.ttft.p95)),
+    'ttft-median': millis(over((row) => row.ttft.p50)),
+    tpot: millis(over((row) => row.tpot.p95)),
+    'tpot-median': millis(over((row) => row.tpot.p50)),
+    'latency-p95': millis(over(latency95)),
+    spread: spread && `${number(spread.inflight_spread_min)}–${number(spread.inflight_spread_max)}`,
+    'later-ttft': milliseconds(at?.ttft.p95),
+    'later-tokens': rate(at && tokens(at), 'tokens/s'),
+    'later-latency': milliseconds(at?.latency.p95),
+  };
+  return { ...figuresOf(recorded, 'recorded', why), ...figuresOf(judged, note ? `derived, ${note}` : 'derived', why) };
 }
 
 /** Joins the rows of each number of conversations, ascending. The texts name no rates. */
@@ -171,11 +168,7 @@ function pairUp(rows: Row[]): Pair[] {
  */
 function isWorse({ level, kv, round_robin }: Pair, advantages: Baseline['advantages']): boolean {
   const judged = advantages?.find(({ concurrency }) => concurrency === level)?.of.ttft_p95;
-  return judged ? judged.outcome === 'worse' : above(kv.ttft.p95, round_robin.ttft.p95);
-}
-
-function above(a: number | undefined, b: number | undefined): boolean {
-  return a !== undefined && b !== undefined && a > b;
+  return judged ? judged.outcome === 'worse' : (kv.ttft.p95 ?? 0) > (round_robin.ttft.p95 ?? Infinity);
 }
 
 /** Whether the in-flight spread between workers was recorded at a level. */
