@@ -2,18 +2,21 @@ import type { ReactNode } from 'react';
 
 import { stylesOf, WRAP } from '../../lib/styles';
 
-/** A term with its value. */
-export type Fact = [term: string, value: ReactNode];
+/** A term with its value, and a remark on it. */
+export type Fact = [term: string, value: ReactNode, remark?: string];
 
 /** Terms beside their values, in as many lines as needed. */
 export function Facts({ of }: { of: Fact[] }) {
   const styles = useStyles();
   return (
     <dl className={styles.facts}>
-      {of.map(([term, value]) => (
+      {of.map(([term, value, remark]) => (
         <div key={term}>
           <dt>{term}</dt>
-          <dd>{value}</dd>
+          <dd>
+            {value}
+            {remark && <small> {remark}</small>}
+          </dd>
         </div>
       ))}
     </dl>

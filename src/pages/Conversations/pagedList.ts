@@ -1,7 +1,7 @@
+import { replaceEqualDeep } from '@tanstack/react-query';
 import { BehaviorSubject, skip } from 'rxjs';
 
 import { limits, type Conversation, type ConversationList } from '../../client';
-import { mergePage, splitHead, without, type Page } from './paging';
 
 /** The page size: the most that the API returns. */
 export const PAGE = limits['conversations.limit'].max;
@@ -16,13 +16,14 @@ interface Rows {
 }
 
 /**
- * The conversations of one filter, as far as they have been read, in pages, newest first. The first page is polled, the
- * others are read on request. react-query's infinite query would read all pages again: at ten thousand rows, 50
- * requests every three seconds instead of one or two.
+ * The conversations of one filter, as far as they have been read, newest first. The first page is polled, the others
+ * are read on request. react-query's infinite query would read all pages again: at ten thousand rows, 50 requests every
+ * three seconds instead of one or two.
  */
 export class PagedList {
-  private pages: Page[] = [];
   private readonly known = new BehaviorSubject<Rows>({ rows: [], more: false });
+  /** The cursors behind rows, by their ids. A cursor is the place of its row, whatever is added or changes later. */
+  private readonly cursors = new Map<string, string>();
   private reading?: Promise<void>;
 
   constructor(private readonly load: Load) {}
@@ -36,16 +37,16 @@ export class PagedList {
     return () => subscription.unsubscribe();
   };
 
-  /**
-   * Reads the newest page, and the page that contains the row with the given id if some of it are still in progress.
-   */
+  /** Reads the newest page, and the one with the row of an id if some of that page are still in progress. */
   async refresh(seen?: string): Promise<void> {
     const newest = await this.load();
-    this.set(splitHead(this.pages, newest, PAGE));
-    const page = this.pages.slice(1).find(({ rows }) => rows.some(({ id }) => id === seen));
-    if (page?.rows.some(({ status }) => status === 'active')) {
-      const again = await this.load(page.cursor);
-      this.set(this.pages.map((p) => (p === page ? mergePage(p, again, this.pages) : p)));
+    this.put(0, newest);
+    const { rows } = this.known.value;
+    const at = rows.findIndex(({ id }) => id === seen);
+    const first = this.endOf(rows.slice(0, Math.max(0, at)));
+    const isActive = rows.slice(first, first + PAGE).some(({ status }) => status === 'active');
+    if (at >= newest.conversations.length && isActive) {
+      this.put(first, await this.load(this.cursors.get(rows[first - 1].id)));
     }
   }
 
@@ -56,33 +57,59 @@ export class PagedList {
   }
 
   private async readOlder(): Promise<void> {
-    const cursor = this.last()?.next;
+    const last = this.known.value.rows.at(-1);
+    const cursor = last && this.cursors.get(last.id);
     if (cursor === undefined) {
       return;
     }
-    const { conversations, next_cursor } = await this.load(cursor);
-    if (this.last()?.next !== cursor) {
-      return; // the last page has changed: the answer does not follow it
+    const page = await this.load(cursor);
+    const { rows } = this.known.value;
+    if (rows.at(-1)?.id === last?.id) {
+      this.put(rows.length, page); // otherwise the answer does not follow the last row any more
     }
-    this.set([...this.pages, without({ cursor, rows: conversations, next: next_cursor }, this.known.value.rows)]);
   }
 
   /** Drops all but the newest two pages. */
   trim(): void {
-    if (this.pages.length > 2) {
-      this.set(this.pages.slice(0, 2));
+    const { rows } = this.known.value;
+    if (rows.length > 2 * PAGE) {
+      const end = this.endOf(rows.slice(0, 2 * PAGE));
+      rows.slice(end).forEach(({ id }) => this.cursors.delete(id));
+      this.set(rows.slice(0, end));
     }
   }
 
-  private last(): Page | undefined {
-    return this.pages[this.pages.length - 1];
+  /** The number of rows up to the last one with a cursor. */
+  private endOf(rows: Conversation[]): number {
+    const behind = [...rows].reverse().findIndex(({ id }) => this.cursors.has(id));
+    return behind < 0 ? 0 : rows.length - behind;
   }
 
-  private set(pages: Page[]) {
-    this.pages = pages;
+  /**
+   * Replaces the rows from an index on by a page, and keeps those behind it, unless conversations are missing between
+   * the two. Unchanged rows keep their identity.
+   */
+  private put(first: number, { conversations, next_cursor: cursor }: ConversationList) {
+    const { rows } = this.known.value;
+    const before = new Map(rows.map((row) => [row.id, row]));
+    const page = conversations.map((row) => replaceEqualDeep(before.get(row.id), row));
+    const head = [...rows.slice(0, first), ...page];
+    const last = head.at(-1);
+    if (last === undefined || cursor === undefined) {
+      this.cursors.delete(last?.id ?? '');
+      this.set(head);
+      return;
+    }
+    this.cursors.set(last.id, cursor);
+    const rest = rows.slice(first);
+    const behind = rest.findIndex((row) => orderOf(row) < orderOf(last));
+    this.set(behind > 0 ? [...head, ...rest.slice(behind)] : head);
+  }
+
+  private set(rows: Conversation[]) {
     const before = this.known.value;
-    const rows = pages.flatMap((page) => page.rows);
-    const more = this.last()?.next !== undefined;
+    const last = rows.at(-1);
+    const more = last !== undefined && this.cursors.has(last.id);
     const same =
       more === before.more && rows.length === before.rows.length && rows.every((r, i) => r === before.rows[i]);
     if (!same) {

@@ -10,7 +10,7 @@ import { COLUMN, LINE, stylesOf } from '../../../lib/styles';
 import { QuietBadge } from '../StatusBadge';
 import { ArticleView, type Article } from './ArticleView';
 import { Message } from './Message';
-import { figures, uncountedReason, type Figure } from './model';
+import { figures, uncountedReason } from './model';
 
 interface TurnViewProps {
   turn: Turn;
@@ -25,7 +25,7 @@ export const TurnView = memo(function TurnView({ turn, article, workerName }: Tu
   const why = uncountedReason(turn);
   return (
     <Frame number={turn.number} badge={why && <QuietBadge text={`Not counted: ${why}`} />}>
-      <Facts of={figures(turn, workerName).map(toFact)} />
+      <Facts of={figures(turn, workerName)} />
       {article && <ArticleView article={article} />}
       <Message from="user" text={user_message} />
       {assistant_message !== '' && <Message from="assistant" text={assistant_message} />}
@@ -69,16 +69,6 @@ export function LiveTurnView({ turn, article, workerName, now }: LiveTurnViewPro
       {!waits && <Message from="assistant" text={assistant_message} streaming />}
     </Frame>
   );
-}
-
-function toFact({ term, text, remark }: Figure): Fact {
-  const value = (
-    <>
-      {text}
-      {remark && <small> {remark}</small>}
-    </>
-  );
-  return [term, value];
 }
 
 function Frame({ number, badge, children }: { number: number; badge?: ReactNode; children: ReactNode }) {

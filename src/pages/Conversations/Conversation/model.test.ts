@@ -71,7 +71,7 @@ describe('a first turn', () => {
 describe('the figures of a turn', () => {
   const name = namer([{ id: '11', name: 'worker-1', gpus: [] }]);
   const texts = (change = {}) =>
-    figures(turn(2, change), name).map(({ text, remark }) => (remark ? `${text} | ${remark}` : text));
+    figures(turn(2, change), name).map(([, text, remark]) => (remark ? `${text} | ${remark}` : text));
 
   it('are formatted with their remarks', () => {
     expect(texts()).toEqual([

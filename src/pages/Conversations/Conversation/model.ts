@@ -1,4 +1,5 @@
 import type { Conversation, LiveTurn, Turn, Worker } from '../../../client';
+import type { Fact } from '../../../components/Facts';
 import { DASH, milliseconds, number, percent } from '../../../lib/format';
 import { modeName } from '../../../lib/names';
 import { nameOf } from '../../../lib/workers';
@@ -72,15 +73,8 @@ export function sharedStarter(all: Bar[]): string | undefined {
 /** The share of a prompt from which most of it counts as cached. */
 const MOST_CACHED = 0.5;
 
-/** One figure of a turn. Its term can have a remark, such as "estimated". */
-export interface Figure {
-  term: string;
-  text: string;
-  remark?: string;
-}
-
 /** Returns the measurements of a turn. */
-export function figures(turn: Turn, workerName: (id: string) => string): Figure[] {
+export function figures(turn: Turn, workerName: (id: string) => string): Fact[] {
   const { ttft, first_answer, itl_p50, itl_estimated, output_tokens, latency } = turn;
   const { prompt_tokens, cached_tokens, worker, mode, token_source } = turn;
   const share = cachedShare(turn);
@@ -89,18 +83,14 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
       ? remarkIfAnswered(turn, 'cached tokens not reported')
       : `${number(cached_tokens)} cached${share === undefined ? '' : ` (${percent(share)})`}`;
   return [
-    { term: 'TTFT', text: milliseconds(ttft) },
-    ...(first_answer === undefined ? [] : [{ term: 'First answer', text: milliseconds(first_answer) }]),
-    {
-      term: 'ITL p50',
-      text: milliseconds(itl_p50),
-      remark: itl_p50 !== undefined && itl_estimated ? 'estimated' : undefined,
-    },
-    { term: 'Tokens', text: number(output_tokens), remark: token_source === 'chunks' ? 'estimated' : undefined },
-    { term: 'End-to-end latency', text: milliseconds(latency) },
-    { term: 'Prompt', text: prompt_tokens === undefined ? DASH : `${number(prompt_tokens)} tokens`, remark: cached },
-    { term: 'Worker', text: worker === undefined ? DASH : workerName(worker) },
-    { term: 'Routing', text: modeName(mode) },
+    ['TTFT', milliseconds(ttft)],
+    ...(first_answer === undefined ? [] : [['First answer', milliseconds(first_answer)] satisfies Fact]),
+    ['ITL p50', milliseconds(itl_p50), itl_p50 !== undefined && itl_estimated ? 'estimated' : undefined],
+    ['Tokens', number(output_tokens), token_source === 'chunks' ? 'estimated' : undefined],
+    ['End-to-end latency', milliseconds(latency)],
+    ['Prompt', prompt_tokens === undefined ? DASH : `${number(prompt_tokens)} tokens`, cached],
+    ['Worker', worker === undefined ? DASH : workerName(worker)],
+    ['Routing', modeName(mode)],
   ];
 }
 
