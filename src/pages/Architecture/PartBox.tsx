@@ -27,18 +27,8 @@ interface PartBoxProps extends Choosing {
 
 /** Rendered again only when its texts change. */
 export const PartBox = memo(
-  function PartBox({
-    part,
-    rect,
-    figures,
-    accent,
-    inline,
-    small,
-    letters = 40,
-    selected,
-    onSelect,
-    children,
-  }: PartBoxProps) {
+  function PartBox(props: PartBoxProps) {
+    const { part, rect, figures, accent, inline, small, letters = 40, selected, onSelect, children } = props;
     const shown = part.figures.slice(0, figures);
     const word = presenceWord(part.presence);
     const missing = part.presence.is !== 'here';
@@ -50,24 +40,19 @@ export const PartBox = memo(
         selected={selected === part.id}
         onSelect={() => onSelect(part.id)}
       >
-        {inline && (
+        {inline ? (
           <Words x={rect.width - 12} y={27} anchor="end">
             {word ?? shown.map((f) => `${f.value} ${f.name}`).join(' · ')}
           </Words>
-        )}
-        {!inline && word && (
+        ) : word ? (
           <Words x={12} y={Math.min(50, rect.height - 12)}>
             {word}
           </Words>
+        ) : small ? (
+          shown.map((f) => <Words key={f.name} x={12} y={48}>{`${f.value} ${f.name}`}</Words>)
+        ) : (
+          shown.map((f, i) => <Big key={f.name} y={62 + i * 44} value={f.value} name={f.name} />)
         )}
-        {!inline &&
-          !word &&
-          small &&
-          shown.map((f) => <Words key={f.name} x={12} y={48}>{`${f.value} ${f.name}`}</Words>)}
-        {!inline &&
-          !word &&
-          !small &&
-          shown.map((f, i) => <Big key={f.name} y={62 + i * 44} value={f.value} name={f.name} />)}
         {children}
       </ButtonBox>
     );

@@ -5,39 +5,27 @@ import type { Worker } from '../../client';
 /** The window over which the requests sent to each worker are counted, in milliseconds. */
 const MEMORY = 10_000;
 
-/** The recent values of the workers' counters. */
-interface Flow {
-  readings: Reading[];
-}
-
+/** The values of the workers' counters at a time in milliseconds. */
 interface Reading {
   at: number;
   routed: Record<string, number>;
 }
 
-/** The flow before any snapshot. */
-export const NO_FLOW: Flow = { readings: [] };
-
-/**
- * Adds the counters of a snapshot at the given time in milliseconds, and drops those older than the window. It returns
- * the same flow where nothing changed.
- */
-export function advance(flow: Flow, workers: Worker[], at: number): Flow {
-  const last = flow.readings.at(-1);
-  if (last && last.at === at) {
-    return flow;
+/** Adds the counters of a snapshot, and drops those older than the window. The readings stay the same without a change. */
+export function advance(readings: Reading[], workers: Worker[], at: number): Reading[] {
+  if (readings.at(-1)?.at === at) {
+    return readings;
   }
   const routed = Object.fromEntries(workers.map((w) => [w.id, w.routed ?? 0]));
-  const kept = flow.readings.filter((r) => r.at > at - MEMORY && r.at < at);
-  return { readings: [...kept, { at, routed }] };
+  return [...readings.filter((r) => r.at > at - MEMORY && r.at < at), { at, routed }];
 }
 
 /**
  * Returns the share of requests of each worker, in their order: by the requests sent to it in the window, else by its
  * requests in flight, else equal. The shares add up to 1.
  */
-export function shares(flow: Flow, workers: Worker[]): number[] {
-  const first = flow.readings[0]?.routed ?? {};
+export function shares(readings: Reading[], workers: Worker[]): number[] {
+  const first = readings[0]?.routed ?? {};
   const sent = workers.map((w) => Math.max(0, (w.routed ?? 0) - (first[w.id] ?? w.routed ?? 0)));
   const candidates = [sent, workers.map((w) => w.inflight ?? 0), workers.map(() => 1)];
   const weights = candidates.find((c) => c.some((v) => v > 0)) ?? [];
@@ -47,7 +35,7 @@ export function shares(flow: Flow, workers: Worker[]): number[] {
 
 /** Returns the share of requests of each worker, updated with each snapshot; time is the snapshot's. */
 export function useFlow(workers: Worker[], time: string | undefined): number[] {
-  const [flow, setFlow] = useState(NO_FLOW);
+  const [flow, setFlow] = useState<Reading[]>([]);
   const next = time === undefined ? flow : advance(flow, workers, Date.parse(time));
   if (next !== flow) {
     setFlow(next);

@@ -4,10 +4,9 @@ import { LinkButton } from '@grafana/ui';
 
 import {
   figures,
-  listBaselines,
   reportAddress,
+  useBaselines,
   useClient,
-  usePolled,
   type Baseline,
   type LaneSnapshot,
   type Live,
@@ -23,14 +22,11 @@ import { simulationNote } from '../../lib/target';
 import { dateTime } from '../../lib/time';
 import { changes, models, optimizations } from './phases.json';
 
-/** The interval between requests for measurements, in milliseconds: each settled step adds some. */
-const EVERY = 30_000;
-
 /** The demonstration's phases, each with this target's measurements. */
 export function Phases({ live }: { live: Live }) {
   const styles = useStyles();
   const client = useClient();
-  const { value: baselines } = usePolled(() => listBaselines(client), EVERY, 'baselines');
+  const { value: baselines } = useBaselines();
   const { lane } = live;
   const rows = PHASES.map((phase) => measuredRow(baselines, phase, lane));
   const known = rows.filter((row) => row !== undefined);

@@ -24,7 +24,7 @@ const SHOWN = 8;
 export function RecentTurns({ active, workers }: { active: boolean; workers: Worker[] }) {
   const client = useClient();
   const { value, problem } = usePolled(active ? () => load(client) : undefined, EVERY, 'recent turns');
-  const turns = recentTurns(value ?? [], workers, SHOWN);
+  const turns = recentTurns(value ?? [], SHOWN);
   return (
     <>
       <LoadProblem what="latest turns" problem={problem} />
@@ -35,13 +35,17 @@ export function RecentTurns({ active, workers }: { active: boolean; workers: Wor
           label="Latest answers"
           caption="What the target reported with the latest answers"
           rows={turns}
-          keyOf={({ id }) => id}
+          keyOf={({ request_id }) => request_id}
           columns={[
             { name: 'Turn', cell: (turn) => `Conversation ${shortId(turn.conversation)}, turn ${turn.number}` },
-            { name: 'Worker', cell: ({ worker = DASH }) => worker },
-            { name: 'Prompt tokens', cell: ({ prompt }) => number(prompt) },
-            { name: 'Predicted hit', cell: ({ predicted }) => percent(predicted) },
-            { name: 'Reported hit', cell: ({ cached }) => (cached === undefined ? NOT_REPORTED : percent(cached)) },
+            { name: 'Worker', cell: ({ worker }) => nameOf(worker, workers) ?? DASH },
+            { name: 'Prompt tokens', cell: ({ prompt_tokens }) => number(prompt_tokens) },
+            { name: 'Predicted hit', cell: ({ predicted_ratio }) => percent(predicted_ratio) },
+            {
+              name: 'Reported hit',
+              cell: ({ prompt_tokens, cached_tokens }) =>
+                prompt_tokens && cached_tokens !== undefined ? percent(cached_tokens / prompt_tokens) : NOT_REPORTED,
+            },
           ]}
         />
       )}
@@ -54,37 +58,11 @@ async function load(client: Client): Promise<Conversation[]> {
   return Promise.all(list.conversations.map(({ id }) => readConversation(client, id)));
 }
 
-/** The reported routing of a turn. */
-interface RoutedTurn {
-  id: string;
-  conversation: string;
-  number: number;
-  worker?: string;
-  prompt?: number;
-  /** Ratios of the prompt, 0 to 1: as the router predicted it, and as the engine reported it. */
-  predicted?: number;
-  cached?: number;
-}
-
 /** Returns the last turns of these conversations that ended well, newest first. */
-export function recentTurns(conversations: Conversation[], workers: Worker[], limit: number): RoutedTurn[] {
+export function recentTurns(conversations: Conversation[], limit: number): Turn[] {
   return conversations
     .flatMap((c) => c.turns ?? [])
     .filter((t) => t.status === 'ok')
     .sort((a, b) => Date.parse(b.ended) - Date.parse(a.ended))
-    .slice(0, limit)
-    .map((t) => toRouted(t, workers));
-}
-
-function toRouted(turn: Turn, workers: Worker[]): RoutedTurn {
-  const { prompt_tokens, cached_tokens } = turn;
-  return {
-    id: turn.request_id,
-    conversation: turn.conversation,
-    number: turn.number,
-    worker: nameOf(turn.worker, workers),
-    prompt: prompt_tokens,
-    predicted: turn.predicted_ratio,
-    cached: prompt_tokens && cached_tokens !== undefined ? cached_tokens / prompt_tokens : undefined,
-  };
+    .slice(0, limit);
 }

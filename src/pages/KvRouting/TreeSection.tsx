@@ -3,7 +3,7 @@ import { Link } from 'react-router-dom';
 
 import { Button, Stack } from '@grafana/ui';
 
-import type { Conversation, Worker } from '../../client';
+import type { Worker } from '../../client';
 import { Loading, LoadProblem } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { stylesOf } from '../../lib/styles';
@@ -28,6 +28,7 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
   const styles = useStyles();
   const path = usePagePath();
   const { conversation, siblings, none, problem, next } = useFollowed(active, pinned, time);
+  const tree = useMemo(() => conversation && buildTree(conversation, workers), [conversation, workers]);
   return (
     <Section
       title="The prefix tree of one conversation"
@@ -45,7 +46,7 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
       }
     >
       <LoadProblem what="conversation" problem={problem} />
-      {conversation ? (
+      {conversation && tree ? (
         <Stack direction="column" gap={1}>
           <div className={styles.head}>
             <Link to={path(`conversations/${encodeURIComponent(conversation.id)}`)}>
@@ -54,7 +55,8 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
             , {conversation.turns_done} of {conversation.turns_planned} turns done
             {pinned && ' (of the pinned decision)'}
           </div>
-          <Grown conversation={conversation} workers={workers} siblings={siblings} />
+          <PrefixTree tree={tree} topic={conversation.topic} siblings={siblings} />
+          <TreeLegend tree={tree} />
         </Stack>
       ) : none ? (
         <p>No conversation is in progress. Start the workload to see one here.</p>
@@ -62,22 +64,6 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
         !problem && active && <Loading text="Looking for a conversation…" />
       )}
     </Section>
-  );
-}
-
-interface GrownProps {
-  conversation: Conversation;
-  workers: Worker[];
-  siblings: number;
-}
-
-function Grown({ conversation, workers, siblings }: GrownProps) {
-  const tree = useMemo(() => buildTree(conversation, workers), [conversation, workers]);
-  return (
-    <>
-      <PrefixTree tree={tree} topic={conversation.topic} siblings={siblings} />
-      <TreeLegend tree={tree} />
-    </>
   );
 }
 
