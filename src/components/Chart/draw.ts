@@ -23,30 +23,27 @@ interface Pen {
 
 /** Draws the background: the shaded range and the bands. */
 export function drawBehind(plot: Plot, view: View, theme: GrafanaTheme2, font: number) {
-  within(plot, view, theme, font, drawField);
-  within(plot, view, theme, font, drawBands);
+  drawEach([drawField, drawBands], plot, view, theme, font);
 }
 
 /** Draws the foreground: the objective, the marks, the values of bars, and where a line leaves the plot. */
 export function drawInFront(plot: Plot, view: View, theme: GrafanaTheme2, font: number) {
-  within(plot, view, theme, font, drawObjective);
-  within(plot, view, theme, font, drawMarks);
-  within(plot, view, theme, font, drawValues);
-  within(plot, view, theme, font, drawCuts);
+  drawEach([drawObjective, drawMarks, drawValues, drawCuts], plot, view, theme, font);
 }
 
 /** Clips drawing to the plot and the area above it, which has the labels of marks. */
-function within(plot: Plot, view: View, theme: GrafanaTheme2, font: number, draw: (pen: Pen) => void) {
+function drawEach(draws: Array<(pen: Pen) => void>, plot: Plot, view: View, theme: GrafanaTheme2, font: number) {
   const { ctx, bbox } = plot;
   const px = window.devicePixelRatio;
-  const pen = { plot, ctx, view, theme, px, font: font * px };
-  ctx.save();
-  ctx.beginPath();
-  const beside = draw === drawObjective ? ctx.canvas.width : 2 * pen.px;
-  ctx.rect(bbox.left - pen.px, 0, bbox.width + beside, bbox.top + bbox.height);
-  ctx.clip();
-  draw(pen);
-  ctx.restore();
+  for (const draw of draws) {
+    ctx.save();
+    ctx.beginPath();
+    const beside = draw === drawObjective ? ctx.canvas.width : 2 * px;
+    ctx.rect(bbox.left - px, 0, bbox.width + beside, bbox.top + bbox.height);
+    ctx.clip();
+    draw({ plot, ctx, view, theme, px, font: font * px });
+    ctx.restore();
+  }
 }
 
 function drawField({ plot, ctx, view: { field }, theme }: Pen) {
