@@ -1,4 +1,4 @@
-import { useMemo, useReducer } from 'react';
+import { useReducer } from 'react';
 import { BrowserRouter } from 'react-router-dom';
 
 import { createTheme, ThemeContext, type GrafanaTheme2 } from '@grafana/data';
@@ -16,10 +16,9 @@ import { useSession } from './useSession';
 /** The app outside Grafana. */
 export function Standalone() {
   const [scheme] = useScheme();
-  const theme = useMemo(() => themeOf(scheme), [scheme]);
   const [client, renew] = useReducer(standaloneClient, undefined, standaloneClient);
   return (
-    <ThemeContext.Provider value={theme}>
+    <ThemeContext.Provider value={themes[scheme]}>
       <GlobalStyles />
       <ClientProvider client={client}>
         <Gate client={client} renew={renew} />
@@ -59,11 +58,6 @@ const themes: Record<Scheme, GrafanaTheme2> = {
   dark: createTheme({ colors: { mode: 'dark' }, typography }),
   light: createTheme({ colors: { mode: 'light' }, typography }),
 };
-
-/** Returns Grafana's theme of a color scheme. */
-function themeOf(scheme: Scheme): GrafanaTheme2 {
-  return themes[scheme];
-}
 
 const useStyles = stylesOf((theme) => ({
   loading: { minHeight: '100vh', padding: theme.spacing(2), background: theme.colors.background.canvas },

@@ -2,7 +2,8 @@ import { useState, type FormEvent } from 'react';
 
 import { Button } from '@grafana/ui';
 
-import { asProblem } from '../client';
+import type { Problem } from '../client';
+import { useAction } from '../components/Controls/useAction';
 import { TextField } from '../components/TextField';
 import { COLUMN, stylesOf } from '../lib/styles';
 
@@ -16,18 +17,11 @@ interface TokenFormProps {
 export function TokenForm({ signIn, onDone }: TokenFormProps) {
   const styles = useStyles();
   const [token, setToken] = useState('');
-  const [problem, setProblem] = useState<string>();
-  const [busy, setBusy] = useState(false);
+  const { busy, failure, run } = useAction(undefined);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
-    try {
-      await signIn(token.trim());
+    if (await run('sign in', () => signIn(token.trim()))) {
       onDone?.();
-    } catch (error) {
-      setProblem(messageOf(error));
-    } finally {
-      setBusy(false);
     }
   };
   return (
@@ -35,7 +29,7 @@ export function TokenForm({ signIn, onDone }: TokenFormProps) {
       <TextField
         label="Token"
         description="The token the load generator was started with (LOADGEN_TOKEN)."
-        error={problem}
+        error={failure && messageOf(failure.problem)}
         type="password"
         autoComplete="current-password"
         autoFocus
@@ -43,16 +37,15 @@ export function TokenForm({ signIn, onDone }: TokenFormProps) {
         value={token}
         onChange={setToken}
       />
-      <Button type="submit" disabled={busy || token.trim() === ''} icon={busy ? 'spinner' : undefined}>
+      <Button type="submit" disabled={Boolean(busy) || token.trim() === ''} icon={busy ? 'spinner' : undefined}>
         Enter
       </Button>
     </form>
   );
 }
 
-function messageOf(error: unknown): string {
-  const problem = asProblem(error);
-  return problem.status === 401 ? 'The token is wrong.' : problem.message;
+function messageOf({ status, message }: Problem): string {
+  return status === 401 ? 'The token is wrong.' : message;
 }
 
 const useStyles = stylesOf((theme) => ({

@@ -2,7 +2,7 @@ import { memo, useState } from 'react';
 
 import { Button, Modal } from '@grafana/ui';
 
-import { asProblem } from '../client';
+import { useAction } from '../components/Controls/useAction';
 import { TokenForm } from './TokenForm';
 import { useScheme } from './useScheme';
 import type { Access } from './useSession';
@@ -37,17 +37,13 @@ function EnterToken({ access: { signIn } }: { access: Access }) {
 }
 
 function SignOut({ access: { signOut } }: { access: Access }) {
-  const [problem, setProblem] = useState<string>();
+  const { failure, run } = useAction(undefined);
   return (
     <>
-      <Button
-        variant="secondary"
-        icon="signout"
-        onClick={() => signOut().catch((error: unknown) => setProblem(asProblem(error).message))}
-      >
+      <Button variant="secondary" icon="signout" onClick={() => run('sign out', signOut)}>
         Sign out
       </Button>
-      {problem && <span role="alert">Sign-out failed: {problem}</span>}
+      {failure && <span role="alert">Sign-out failed: {failure.problem.message}</span>}
     </>
   );
 }
