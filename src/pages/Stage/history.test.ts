@@ -48,10 +48,8 @@ describe('the curve', () => {
     const all = [...points(0, 1, { mode: 'round_robin' }), ...points(2, 3), ...points(60, 60)];
     const [rr, kv] = linesOf(all, 'ttft_p95');
     expect([rr.tone, kv.tone]).toEqual(['round_robin', 'kv']);
-    expect(rr.points.map(([, y]) => y)).toEqual([0.5, 0.5, undefined, undefined, undefined, undefined]);
+    expect(rr.points.map(([, y]) => y)).toEqual([0.5, 0.5, undefined]);
     expect(kv.points.map(([x, y]) => [(x - T0) / 1000, y])).toEqual([
-      [0, undefined],
-      [1, undefined],
       [2, 0.5],
       [3, 0.5],
       [3.001, undefined],
@@ -62,9 +60,9 @@ describe('the curve', () => {
   it('is gray and dotted until a step has settled', () => {
     const all = [...points(0, 1, { settling: true, ttft_p95: 1.9 }), ...points(2, 3)];
     const [kv, settling] = linesOf(all, 'ttft_p95');
-    expect(kv.points.map(([, y]) => y)).toEqual([undefined, undefined, 0.5, 0.5]);
+    expect(kv.points.map(([, y]) => y)).toEqual([0.5, 0.5]);
     expect(settling).toMatchObject({ name: 'settling', tone: 'unknown', look: 'dotted' });
-    expect(settling.points.map(([, y]) => y)).toEqual([1.9, 1.9, undefined, undefined]);
+    expect(settling.points.map(([, y]) => y)).toEqual([1.9, 1.9, undefined]);
     expect(linesOf(points(0, 3), 'ttft_p95')).toHaveLength(1);
     const { settling: own } = pointOf('2026-11-20T10:00:00Z', laneSnapshot({ state: { settling: true } }));
     expect(own).toBe(true);

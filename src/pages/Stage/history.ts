@@ -1,4 +1,4 @@
-import { SETTLING, type ChartLine, type Look, type Mark, type Point, type Span } from '../../components/Chart';
+import { SETTLING, type ChartLine, type Look, type Mark, type Span } from '../../components/Chart';
 import type { HistoryPoint, LaneSnapshot } from '../../client';
 import { MS, PERCENT, type Format } from '../../lib/format';
 import { servingName, speculationName } from '../../lib/names';
@@ -84,30 +84,26 @@ export function servingsOf(points: HistoryPoint[]): HistoryPoint[] {
  */
 export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?: string): ChartLine[] {
   const named = (name: string) => (word ? `${name} ${word}` : name);
-  const settled = servingsOf(points.filter((point) => !point.settling)).map((serving): ChartLine => {
-    const own = servingName(serving);
-    const isOwn = (point: HistoryPoint) => !point.settling && servingName(point) === own;
-    return { key: `${value} ${own}`, name: named(own), tone: serving.mode, look, points: lineOf(points, value, isOwn) };
-  });
-  const settling = lineOf(points, value, (point) => point.settling === true);
-  return settling.some(([, y]) => y !== undefined)
-    ? [...settled, { key: `${value} settling`, name: named('settling'), ...SETTLING, points: settling }]
-    : settled;
-}
-
-/** Returns the line of those points that it has. */
-function lineOf(points: HistoryPoint[], value: Value, has: (point: HistoryPoint) => boolean): Point[] {
-  const line: Point[] = [];
-  let last: number | undefined;
+  const settled = new Map<string, ChartLine>();
+  const settling: ChartLine = { key: `${value} settling`, name: named('settling'), ...SETTLING, points: [] };
+  const lineOf = (point: HistoryPoint): ChartLine => {
+    const own = servingName(point);
+    const line = settled.get(own) ?? { key: `${value} ${own}`, name: named(own), tone: point.mode, look, points: [] };
+    settled.set(own, line);
+    return line;
+  };
+  let last: { line?: ChartLine; now: number } = { now: 0 };
   for (const point of points) {
     const now = at(point);
-    if (last !== undefined && now - last > GAP) {
-      line.push([last + 1, undefined]);
+    const y = point[value];
+    const line = y === undefined ? undefined : point.settling ? settling : lineOf(point);
+    if (last.line !== line || now - last.now > GAP) {
+      last.line?.points.push([last.now + 1, undefined]);
     }
-    line.push([now, has(point) ? point[value] : undefined]);
-    last = now;
+    line?.points.push([now, y]);
+    last = { line, now };
   }
-  return line;
+  return settling.points.length > 0 ? [...settled.values(), settling] : [...settled.values()];
 }
 
 /** The share of a mode's settled values that its axis is certain to hold, and the room above them, as a factor. */
