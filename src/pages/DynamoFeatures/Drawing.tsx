@@ -1,6 +1,4 @@
-import { Fragment, type ComponentType } from 'react';
-
-import { Arrow, Box, Diagram, Words, type Rect } from '../../components/Diagram';
+import { Arrow, Box, Diagram, Words, type LineKind, type Rect } from '../../components/Diagram';
 import type { FeatureId } from './features';
 
 const WIDTH = 400;
@@ -8,133 +6,117 @@ const HEIGHT = 150;
 
 const at = (x: number, y: number, width = 110, height = 44): Rect => ({ x, y, width, height });
 
+/** The parts of a picture. */
+interface Picture {
+  boxes: Array<[rect: Rect, title?: string, tone?: 'accent' | 'absent']>;
+  arrows: Array<[path: string, kind?: LineKind]>;
+  /** Words beside the boxes, by their ends or their middles. */
+  words?: Array<[x: number, y: number, text: string, anchor?: 'start' | 'middle' | 'end']>;
+}
+
 /** A small picture of a feature. */
 export function Drawing({ id, title }: { id: FeatureId; title: string }) {
-  const Picture = pictures[id];
+  const { boxes, arrows, words = [] } = pictures[id];
   return (
     <Diagram label={`Diagram: ${title}`} picture width={WIDTH} height={HEIGHT}>
-      <Picture />
+      {boxes.map(([rect, name, tone], i) => (
+        <Box key={i} rect={rect} title={name} tone={tone} />
+      ))}
+      {arrows.map(([path, kind]) => (
+        <Arrow key={path} path={path} kind={kind} />
+      ))}
+      {words.map(([x, y, text, anchor = 'end']) => (
+        <Words key={`${x} ${y}`} x={x} y={y} anchor={anchor}>
+          {text}
+        </Words>
+      ))}
     </Diagram>
   );
 }
 
-const pictures: Record<FeatureId, ComponentType> = {
-  disaggregated: Disaggregated,
-  'kv-routing': KvRouting,
-  speculation: Speculation,
-  kvbm: BlockManager,
-  planner: Planner,
-  nixl: Nixl,
+const pictures: Record<FeatureId, Picture> = {
+  disaggregated: {
+    boxes: [
+      [at(0, 53, 90), 'Prompt'],
+      [at(140, 0), 'Prefill 1', 'accent'],
+      [at(140, 100), 'Prefill 2', 'accent'],
+      [at(290, 0), 'Decode 1'],
+      [at(290, 53), 'Decode 2'],
+      [at(290, 106), 'Decode 3'],
+    ],
+    arrows: [
+      ['M 90 70 L 140 30'],
+      ['M 90 80 L 140 118'],
+      ['M 250 22 H 290', 'dotted'],
+      ['M 250 112 L 290 80', 'dotted'],
+      ['M 250 126 H 290', 'dotted'],
+    ],
+  },
+  'kv-routing': {
+    boxes: [
+      [at(0, 53, 100), 'Router', 'accent'],
+      [at(210, 0, 190), 'holds little'],
+      [at(210, 53, 190), 'holds most', 'accent'],
+      [at(210, 106, 190), 'holds little'],
+    ],
+    arrows: [['M 100 75 L 210 22', 'faint'], ['M 100 75 L 210 75'], ['M 100 75 L 210 128', 'faint']],
+  },
+  speculation: {
+    boxes: [
+      [at(0, 0), 'Draft'],
+      [at(0, 100, 400), 'One pass of the large model', 'accent'],
+      [at(140, 0, 82), 'guess 1'],
+      [at(229, 0, 82), 'guess 2'],
+      [at(318, 0, 82), 'guess 3', 'absent'],
+    ],
+    arrows: [['M 110 22 H 135'], ['M 181 44 V 100'], ['M 270 44 V 100'], ['M 359 44 V 100', 'faint']],
+    words: [
+      [175, 76, 'kept'],
+      [264, 76, 'kept'],
+      [353, 76, 'dropped'],
+    ],
+  },
+  kvbm: {
+    boxes: [
+      [at(0, 0, 200, 34), 'GPU memory', 'accent'],
+      [at(40, 37, 200, 34), 'Main memory'],
+      [at(80, 74, 200, 34), 'Local disk'],
+      [at(120, 111, 200, 34), 'Remote storage'],
+    ],
+    arrows: [['M 225 17 C 390 20 390 120 330 128']],
+    words: [
+      [372, 30, 'offload'],
+      [110, 146, 'and back'],
+    ],
+  },
+  planner: {
+    boxes: [
+      [at(0, 53), 'Load'],
+      [at(145, 53), 'Planner', 'accent'],
+      [at(290, 0), 'Worker'],
+      [at(290, 53), 'Worker'],
+      [at(290, 106), '+ 1', 'absent'],
+    ],
+    arrows: [
+      ['M 110 75 H 145'],
+      ['M 255 68 L 290 30', 'dashed'],
+      ['M 255 75 H 290', 'dashed'],
+      ['M 255 84 L 290 122', 'dashed'],
+    ],
+  },
+  nixl: {
+    boxes: [
+      [at(0, 40, 130, 70), 'Worker A'],
+      [at(270, 40, 130, 70), 'Worker B'],
+      [at(152, 62, 24, 24), undefined, 'accent'],
+      [at(186, 62, 24, 24), undefined, 'accent'],
+      [at(220, 62, 24, 24), undefined, 'accent'],
+    ],
+    arrows: [['M 130 100 H 270']],
+    words: [
+      [12, 92, 'GPU memory', 'start'],
+      [282, 92, 'GPU memory', 'start'],
+      [200, 50, 'KV blocks', 'middle'],
+    ],
+  },
 };
-
-function Disaggregated() {
-  return (
-    <>
-      <Box rect={at(0, 53, 90)} title="Prompt" />
-      <Box rect={at(140, 0)} title="Prefill 1" tone="accent" />
-      <Box rect={at(140, 100)} title="Prefill 2" tone="accent" />
-      <Box rect={at(290, 0)} title="Decode 1" />
-      <Box rect={at(290, 53)} title="Decode 2" />
-      <Box rect={at(290, 106)} title="Decode 3" />
-      <Arrow path="M 90 70 L 140 30" />
-      <Arrow path="M 90 80 L 140 118" />
-      <Arrow kind="dotted" path="M 250 22 H 290" />
-      <Arrow kind="dotted" path="M 250 112 L 290 80" />
-      <Arrow kind="dotted" path="M 250 126 H 290" />
-    </>
-  );
-}
-
-function KvRouting() {
-  return (
-    <>
-      <Box rect={at(0, 53, 100)} title="Router" tone="accent" />
-      {[20, 75, 10].map((held, i) => (
-        <Fragment key={held}>
-          <Box
-            rect={at(210, i * 53, 190)}
-            title={`holds ${['little', 'most', 'little'][i]}`}
-            tone={i === 1 ? 'accent' : 'plain'}
-          />
-          <Arrow kind={i === 1 ? 'solid' : 'faint'} path={`M 100 75 L 210 ${22 + i * 53}`} />
-        </Fragment>
-      ))}
-    </>
-  );
-}
-
-function Speculation() {
-  return (
-    <>
-      <Box rect={at(0, 0)} title="Draft" />
-      <Box rect={at(0, 100, 400)} title="One pass of the large model" tone="accent" />
-      <Arrow path="M 110 22 H 135" />
-      {[0, 1, 2].map((i) => (
-        <Fragment key={i}>
-          <Box rect={at(140 + i * 89, 0, 82)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
-          <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${181 + i * 89} 44 V 100`} />
-          <Words x={175 + i * 89} y={76} anchor="end">
-            {i < 2 ? 'kept' : 'dropped'}
-          </Words>
-        </Fragment>
-      ))}
-    </>
-  );
-}
-
-function BlockManager() {
-  return (
-    <>
-      {['GPU memory', 'Main memory', 'Local disk', 'Remote storage'].map((tier, i) => (
-        <Box key={tier} rect={at(i * 40, i * 37, 200, 34)} title={tier} tone={i === 0 ? 'accent' : 'plain'} />
-      ))}
-      <Arrow path="M 225 17 C 390 20 390 120 330 128" />
-      <Words x={372} y={30} anchor="end">
-        offload
-      </Words>
-      <Words x={110} y={146} anchor="end">
-        and back
-      </Words>
-    </>
-  );
-}
-
-function Planner() {
-  return (
-    <>
-      <Box rect={at(0, 53)} title="Load" />
-      <Box rect={at(145, 53)} title="Planner" tone="accent" />
-      <Box rect={at(290, 0)} title="Worker" />
-      <Box rect={at(290, 53)} title="Worker" />
-      <Box rect={at(290, 106)} title="+ 1" tone="absent" />
-      <Arrow path="M 110 75 H 145" />
-      <Arrow kind="dashed" path="M 255 68 L 290 30" />
-      <Arrow kind="dashed" path="M 255 75 H 290" />
-      <Arrow kind="dashed" path="M 255 84 L 290 122" />
-    </>
-  );
-}
-
-function Nixl() {
-  return (
-    <>
-      <Box rect={at(0, 40, 130, 70)} title="Worker A">
-        <Words x={12} y={52}>
-          GPU memory
-        </Words>
-      </Box>
-      <Box rect={at(270, 40, 130, 70)} title="Worker B">
-        <Words x={12} y={52}>
-          GPU memory
-        </Words>
-      </Box>
-      {[0, 1, 2].map((i) => (
-        <Box key={i} rect={at(152 + i * 34, 62, 24, 24)} tone="accent" />
-      ))}
-      <Arrow path="M 130 100 H 270" />
-      <Words x={200} y={50} anchor="middle">
-        KV blocks
-      </Words>
-    </>
-  );
-}

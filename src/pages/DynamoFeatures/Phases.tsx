@@ -3,18 +3,19 @@ import { cx } from '@emotion/css';
 import { LinkButton } from '@grafana/ui';
 
 import {
-  figures,
   reportAddress,
   useBaselines,
   useClient,
   type Baseline,
+  type BaselineRow,
   type LaneSnapshot,
   type Live,
   type ReportSide,
 } from '../../client';
 import { DataTable } from '../../components/DataTable';
 import { Section } from '../../components/Section';
-import { DASH, gibibytes, milliseconds, number, percent } from '../../lib/format';
+import { figureFormats, valueFigure } from '../../lib/figures';
+import { DASH, milliseconds, number, valueWithUnit } from '../../lib/format';
 import { levelWords } from '../../lib/level';
 import { hasDrafts, isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
 import { markedRow, stylesOf } from '../../lib/styles';
@@ -84,9 +85,9 @@ export function Phases({ live }: { live: Live }) {
           { name: 'TTFT p95', cell: ({ row }) => milliseconds(row?.ttft.p95) },
           { name: 'ITL p50', cell: ({ row }) => milliseconds(row?.itl.p50) },
           { name: 'Output tokens/s', cell: ({ row }) => number(row?.output_tokens_per_second) },
-          ...extra.map(({ name, value, write }) => ({
+          ...extra.map(({ name, value, format }) => ({
             name,
-            cell: ({ row }: { row?: MeasuredRow }) => write(row && value(row)),
+            cell: ({ row }: { row?: BaselineRow }) => valueWithUnit(row && value(row), format),
           })),
           { name: 'Measured', cell: ({ phase, row }) => sourceNote(phase, lane, row) },
         ]}
@@ -111,27 +112,18 @@ export function Phases({ live }: { live: Live }) {
   );
 }
 
-type MeasuredRow = Baseline['rows'][number];
-
 /** Returns the column of a phase in a baseline, as a side of a report. */
 function side({ name: baseline }: Baseline, { mode, speculation }: Phase): ReportSide {
   return { baseline, mode, speculation };
 }
 
 /** The figures that speculation adds to a row. The table has a column for each that a row has. */
-interface Figure {
-  name: string;
-  value(row: MeasuredRow): number | undefined;
-  write(value: number | undefined): string;
-}
+const speculative = (['acceptance_rate', 'tokens_per_step', 'gpu_memory_bytes'] as const).map((key) => ({
+  ...valueFigure(key),
+  format: figureFormats[key],
+}));
 
-const speculative: Figure[] = [
-  { name: figures.acceptance_rate.name, value: (row) => row.acceptance_rate, write: (value) => percent(value) },
-  { name: figures.tokens_per_step.name, value: (row) => row.tokens_per_step, write: (value) => number(value, 2) },
-  { name: figures.gpu_memory_bytes.name, value: (row) => row.gpu_memory_bytes, write: gibibytes },
-];
-
-function sourceNote(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredRow | undefined): string {
+function sourceNote(phase: Phase, lane: LaneSnapshot | undefined, row: BaselineRow | undefined): string {
   if (!lane) {
     return DASH;
   }
@@ -152,7 +144,7 @@ function measuredRow(
   baselines: Baseline[] | undefined,
   phase: Phase,
   lane: LaneSnapshot | undefined
-): MeasuredRow | undefined {
+): BaselineRow | undefined {
   return baselines
     ?.filter((baseline) => baseline.kind === 'measured')
     .flatMap((baseline) => baseline.rows)

@@ -1,8 +1,7 @@
-import { useLive, type Live } from '../../client';
+import { useLive } from '../../client';
 import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
 import { sectionGrid, stylesOf, WALL } from '../../lib/styles';
-import type { TargetKind } from '../../lib/target';
 import { LANE } from '../lane';
 import { Card } from './Card';
 import { FEATURES, usage } from './features';
@@ -15,28 +14,21 @@ export default function DynamoFeatures() {
   const { kind } = useTarget(live, LANE);
   return (
     <div className={styles.page}>
-      <Offers live={live} kind={kind} />
+      <Section
+        title="What Dynamo offers"
+        info={
+          'What NVIDIA Dynamo offers, and whether this cluster uses it. Figures are published ones ' +
+          'with their source, not measured here; what is in use comes from the live state.'
+        }
+      >
+        <div className={styles.cards}>
+          {FEATURES.map((feature) => (
+            <Card key={feature.id} feature={feature} usage={usage(feature.id, live.lane, kind)} />
+          ))}
+        </div>
+      </Section>
       <Phases live={live} />
     </div>
-  );
-}
-
-function Offers({ live, kind }: { live: Live; kind: TargetKind }) {
-  const styles = useStyles();
-  return (
-    <Section
-      title="What Dynamo offers"
-      info={
-        'What NVIDIA Dynamo offers, and whether this cluster uses it. Figures are published ones ' +
-        'with their source, not measured here; what is in use comes from the live state.'
-      }
-    >
-      <div className={styles.cards}>
-        {FEATURES.map((feature) => (
-          <Card key={feature.id} feature={feature} usage={usage(feature.id, live.lane, kind)} />
-        ))}
-      </div>
-    </Section>
   );
 }
 
