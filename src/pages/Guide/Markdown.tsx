@@ -8,7 +8,7 @@ import { stylesOf } from '../../lib/styles';
 import { usePagePath } from '../navigation';
 import type { Facts } from './facts';
 import type { Figure as FigureValue, Figures } from './figures';
-import { figureName, pieces, quoted, type Block, type Part } from './parse';
+import { FIGURE, quoted, type Block, type Part } from './parse';
 
 /** The facts that texts quote. */
 const FactsContext = createContext<Facts>({ figures: {}, holds: new Set() });
@@ -147,10 +147,7 @@ function PageLink({ path, children }: PropsWithChildren<{ path: string }>) {
 }
 
 function withFigures(text: string): ReactNode[] {
-  return pieces(text).map((piece, i) => {
-    const name = figureName(piece);
-    return name === undefined ? piece : <Figure key={i} name={name} />;
-  });
+  return text.split(FIGURE).map((piece, i) => (i % 2 === 1 ? <Figure key={i} name={piece} /> : piece));
 }
 
 function Figure({ name }: { name: string }) {

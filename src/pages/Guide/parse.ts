@@ -94,22 +94,15 @@ function condition(name: string): Condition {
   return found;
 }
 
-/** Splits a text into words and figures in braces. */
-export function pieces(text: string): string[] {
-  return text.split(/(\{[^}]*\})/).filter((piece) => piece !== '');
-}
-
-/** Returns the name of the figure that a piece quotes; undefined where it is text. */
-export function figureName(piece: string): string | undefined {
-  return piece.startsWith('{') ? piece.slice(1, -1) : undefined;
-}
+/** Matches a figure in braces. Splitting a text by it yields the figures' names at odd indices. */
+export const FIGURE = /\{([^}]*)\}/g;
 
 /** Returns the names of the figures that a text quotes. */
 export function quoted(text: string): string[] {
-  return pieces(text).flatMap((piece) => figureName(piece) ?? []);
+  return Array.from(text.matchAll(FIGURE), ([, name]) => name);
 }
 
 /** Returns a text without its figures, for search and for counting. */
 export function withoutFigures(text: string): string {
-  return text.replace(/\{[^}]*\}/g, ' ');
+  return text.replace(FIGURE, ' ');
 }
