@@ -23,17 +23,8 @@ export function notes({ state, reason, lost_turns: lost = 0 }: Member): string[]
   return [...(remark ? [remark] : []), ...(lost > 0 ? [turns] : [])];
 }
 
-/** All members together. */
-interface Totals {
-  /** The number of members, without those that are refused. */
-  members: string;
-  /** The number of members in each state. */
-  states: string;
-  turns: string;
-}
-
-/** Sums members up. */
-export function totals(members: Member[]): Totals {
+/** Sums members up, without those that are refused, and names the number in each state. */
+export function totals(members: Member[]) {
   const count = (wanted: MemberState) => members.filter(({ state }) => state === wanted).length;
   const taken = members.length - count('refused');
   return {

@@ -33,19 +33,7 @@ export interface Part {
 }
 
 /** All texts of the drawing of the request path. */
-export interface RequestPath {
-  client: Part;
-  enduser: Part;
-  frontend: Part;
-  router: Part;
-  discovery: Part;
-  request: Part;
-  events: Part;
-  prometheus: Part;
-  workers: Part[];
-  /** How many workers are not drawn, in words. */
-  more?: string;
-}
+export type RequestPath = ReturnType<typeof requestPath>;
 
 /** The parts in the order of a presentation. */
 export function inOrder({ workers, ...p }: RequestPath): Part[] {
@@ -65,7 +53,7 @@ function clusterSource(lane: LaneSnapshot | undefined): string {
  * Fills the parts of the drawing. The lane determines which parts exist, and may be the last known one. Without live,
  * every number is a dash.
  */
-export function requestPath(lane: LaneSnapshot | undefined, live: boolean, target: TargetFacts): RequestPath {
+export function requestPath(lane: LaneSnapshot | undefined, live: boolean, target: TargetFacts) {
   const now = live ? lane : undefined;
   return {
     client: clientPart(now),
@@ -77,6 +65,7 @@ export function requestPath(lane: LaneSnapshot | undefined, live: boolean, targe
     events: eventsPart(lane, now, target),
     prometheus: prometheusPart(lane, now),
     workers: (lane?.cluster.workers ?? []).map((w) => workerPart(w, now)),
+    /** How many workers are not drawn, in words. */
     more: lane && unlisted(lane.cluster),
   };
 }

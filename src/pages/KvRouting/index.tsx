@@ -57,7 +57,7 @@ export default function KvRouting() {
               onPin={pin}
             />
           )}
-          {decisions.value && !listed && !simulatedOnly(decisions) && <RecentTurns active={active} workers={workers} />}
+          {decisions.value?.source === '' && !listed && <RecentTurns active={active} workers={workers} />}
         </Section>
       </div>
       {(hasTwin(live) ? [LANE, TWIN] : [LANE]).map((lane) => (
@@ -83,11 +83,6 @@ export default function KvRouting() {
       <Modes lane={known?.lane} />
     </div>
   );
-}
-
-/** Whether the target reports its decisions, but has not made any yet. */
-function simulatedOnly({ value }: Known): boolean {
-  return value !== undefined && value.source !== '';
 }
 
 /** Explains why there are no decisions, or no new ones. */
