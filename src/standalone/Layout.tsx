@@ -35,11 +35,7 @@ export function Layout({ access }: { access: Access }) {
       </a>
       <Header booth={booth} tools={<Tools access={access} />} />
       <Navigation twin={hasTwin(booth.live)} />
-      <div hidden>
-        {outageIcons.map((name) => (
-          <Icon key={name} name={name} size="xl" />
-        ))}
-      </div>
+      {outageIcons}
       <div className={styles.troubles}>
         <Troubles live={booth.live} />
       </div>
@@ -50,8 +46,14 @@ export function Layout({ access }: { access: Access }) {
   );
 }
 
-/** The messages about a lost server. They are fetched early, because the server cannot deliver them later. */
-const outageIcons = ['exclamation-circle', 'exclamation-triangle', 'sync'] as const;
+/** The icons of messages about a lost server. They are fetched early, because the server cannot deliver them later. */
+const outageIcons = (
+  <div hidden>
+    <Icon name="exclamation-circle" size="xl" />
+    <Icon name="exclamation-triangle" size="xl" />
+    <Icon name="sync" size="xl" />
+  </div>
+);
 
 /** The browser's title begins with the page, which distinguishes tabs. */
 function useTitle(title: string) {
