@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2/maybe"
+
+	"kvbooth/sidecar/sim/bpe"
 )
 
 // WriteModel writes the files that Dynamo reads of a model whose weights are never loaded: config.json (the shape of
@@ -94,10 +96,9 @@ func writeObject(o object) func(io.Writer) error {
 // WriteTokenizerJSON writes the tokenizer in the tokenizer.json format of Hugging Face's tokenizers: a byte-level BPE
 // with the vocabulary, the ids and the special tokens of [Encode], about 3 MB.
 func WriteTokenizerJSON(w io.Writer) error {
-	model := cl100k()
-	vocab := make(vocabulary, 0, len(model.tokens)+len(specialTokens))
-	for id, token := range model.tokens {
-		vocab = append(vocab, vocabularyEntry{inAlphabet(token), uint32(id)})
+	vocab := make(vocabulary, 0, bpe.Tokens+len(specialTokens))
+	for id := range uint32(bpe.Tokens) {
+		vocab = append(vocab, vocabularyEntry{inAlphabet(bpe.Token(id)), id})
 	}
 	var added []object
 	for _, token := range specialTokens {
@@ -112,26 +113,25 @@ func WriteTokenizerJSON(w io.Writer) error {
 		"version":      "1.0",
 		"added_tokens": added,
 		"pre_tokenizer": object{"type": "Sequence", "pretokenizers": []object{
-			{"type": "Split", "pattern": object{"Regex": splitPattern}, "behavior": "Isolated", "invert": false},
+			{"type": "Split", "pattern": object{"Regex": bpe.Pattern}, "behavior": "Isolated", "invert": false},
 			byteLevel,
 		}},
 		"decoder": byteLevel,
 		// A piece that is a token itself is never split, as in cl100k_base.
-		"model": object{"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": model.merges()},
+		"model": object{"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": merges()},
 	})
 }
 
 // merges reconstructs the merge that made each token, in the order of the ids, which is the order in which they were
-// learned: the two parts that remain when the token's bytes are merged by earlier tokens only. A Hugging Face BPE
-// needs the merges, whereas cl100k_base uses the ids and stores no merges.
-func (b *bpe) merges() []string {
+// learned. A Hugging Face BPE needs the merges, whereas cl100k_base uses the ids and stores no merges.
+func merges() []string {
 	var out []string
-	for id, token := range b.tokens {
-		if len(token) == 1 {
+	for id := range uint32(bpe.Tokens) {
+		if len(bpe.Token(id)) == 1 {
 			continue
 		}
-		half := b.merge(token, uint32(id))[1]
-		out = append(out, inAlphabet(token[:half])+" "+inAlphabet(token[half:]))
+		first, second := bpe.Halves(id)
+		out = append(out, inAlphabet(first)+" "+inAlphabet(second))
 	}
 	return out
 }

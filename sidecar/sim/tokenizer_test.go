@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/sim/bpe"
 )
 
 func TestEncodeKnownTexts(t *testing.T) {
@@ -38,7 +40,7 @@ func TestEncodeKeepsAllBytes(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "\n\n \n", "a\r\nb\t", "it's I'LL", "e\u0301 \U0001F468\u200d\U0001F469 \U0001F600", "<|im <| |>",
 		"func main() {\n\tfmt.Println(\"héllo, 世界\")\n\n\t\n}\n",
-		strings.Repeat("letters", 1000), strings.Repeat("é", 3*longestPiece), "\x00\x1c\x7f\u0085\u2028",
+		strings.Repeat("letters", 1000), strings.Repeat("é", 3072), "\x00\x1c\x7f\u0085\u2028",
 	} {
 		assert.Equal(t, text, decode(Encode(text)))
 	}
@@ -55,11 +57,11 @@ func decode(ids []uint32) string {
 func TestAppendTokenAppendsBytes(t *testing.T) {
 	assert.Equal(t, "a hello", string(AppendToken([]byte("a "), 15339)))
 	assert.Equal(t, []byte("\xf0\x9f\x98"), AppendToken(nil, 76460), "three of the four bytes of a character")
-	for _, id := range []uint32{messageEndID, endOfTextID, ordinaryTokens, vocabularySize, math.MaxUint32} {
+	for _, id := range []uint32{messageEndID, endOfTextID, bpe.Tokens, vocabularySize, math.MaxUint32} {
 		assert.Empty(t, AppendToken(nil, id), "%d is a special or an unknown token", id)
 	}
 	seen := map[string]bool{}
-	for id := uint32(0); id < ordinaryTokens; id += 97 {
+	for id := uint32(0); id < bpe.Tokens; id += 97 {
 		text := string(AppendToken(nil, id))
 		assert.NotEmpty(t, text)
 		assert.False(t, seen[text], "%q has two ids", text)
@@ -116,8 +118,8 @@ func TestWriteModelFiles(t *testing.T) {
 	model := tokenizer.Model
 	assert.Equal(t, "BPE", model.Type)
 	assert.True(t, model.IgnoreMerges)
-	assert.Len(t, model.Vocab, ordinaryTokens+3)
-	assert.Len(t, model.Merges, ordinaryTokens-256, "one merge for every token of more than one byte")
+	assert.Len(t, model.Vocab, bpe.Tokens+3)
+	assert.Len(t, model.Merges, bpe.Tokens-256, "one merge for every token of more than one byte")
 	assert.Equal(t, []string{"Ġ Ġ", "ĠĠ ĠĠ", "i n", "Ġ t"}, model.Merges[:4])
 	ids := map[string]int{
 		"!": 0, "~": 93, "¡": 94, "Ā": 188, "ġ": 221, "ĠĠ": 256, "in": 258,

@@ -10,6 +10,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+
+	"kvbooth/sidecar/sim/bpe"
 )
 
 // The shape of the random model: 32 million parameters, of which 26 million are the tokens' embeddings.
@@ -67,9 +69,8 @@ var words = regexp.MustCompile(`^ [a-z]{2,}$`)
 // embeddingScale makes the embeddings of words large. They are the output's weights, too, so that only words are
 // chosen.
 func embeddingScale() func(row int) float64 {
-	tokens := cl100k().tokens
 	return func(row int) float64 {
-		if row < len(tokens) && words.MatchString(tokens[row]) {
+		if words.MatchString(bpe.Token(uint32(row))) {
 			return .05
 		}
 		return .0025

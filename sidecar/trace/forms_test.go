@@ -13,11 +13,11 @@ import (
 )
 
 // words is a tokenizer for tests: a token for each word.
-func words(text string) (ids []uint) {
+func words(text string) (ids []uint32) {
 	for _, word := range strings.Fields(text) {
-		id := uint(0)
+		id := uint32(0)
 		for _, c := range word {
-			id = 31*id + uint(c)
+			id = 31*id + uint32(c)
 		}
 		ids = append(ids, id)
 	}

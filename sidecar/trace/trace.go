@@ -177,7 +177,7 @@ type Options struct {
 	Strict bool
 	// Tokenize, if not nil, computes the lengths and block hashes of prompts with texts. It returns the tokens of a
 	// text.
-	Tokenize func(text string) []uint
+	Tokenize func(text string) []uint32
 	// FillTokens, if above 0, is the block size of requests without block hashes. They get distinct blocks.
 	FillTokens int
 	// Progress, if not nil, is called with the number of bytes read.

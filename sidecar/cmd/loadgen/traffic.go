@@ -11,18 +11,15 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim/bpe"
 	"kvbooth/sidecar/sim/traffic"
 	"kvbooth/sidecar/sim/whatif"
 	"kvbooth/sidecar/trace"
 )
 
 // tokenize returns the tokens of a text.
-func tokenize(text string) []uint {
-	ids, _, _ := corpus.Encoder().Encode(text) // fails as little as corpus.Tokens
-	return ids
-}
+func tokenize(text string) []uint32 { return bpe.Encode(nil, text) }
 
 // openPlan reads the configured trace, and counts its sessions; it returns nil without one. The error is a notStarted.
 func openPlan(ctx context.Context, t *config.Traffic, seed uint64) (p *workload.Plan, sessions int, err error) {

@@ -3,10 +3,9 @@ package corpus
 import (
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
-	"github.com/tiktoken-go/tokenizer/codec"
+	"kvbooth/sidecar/sim/bpe"
 )
 
 // Sized returns the corpus with openings of exactly so many tokens (see [Tokenizer]). With 0, or
@@ -132,13 +131,9 @@ const cutReach = 64
 // at the nearest place with the right number. Where there is none, as between characters of
 // several tokens each, words of one token fill the text up.
 func cut(text string, tokens int) string {
-	_, parts, err := Encoder().Encode(text)
-	if err != nil || len(parts) <= tokens {
+	end := bpe.Leading(text, tokens)
+	if end == len(text) {
 		return text
-	}
-	end := 0 // in bytes
-	for _, part := range parts[:tokens] {
-		end += len(part)
 	}
 	for d := range cutReach {
 		for _, at := range []int{end - d, end + d} {
@@ -160,17 +155,5 @@ func cut(text string, tokens int) string {
 // models'. The count of the target's own vocabulary differs by some per cent.
 const Tokenizer = "cl100k_base"
 
-// loaded loads the vocabulary once. It takes about 10 MB.
-var loaded = sync.OnceValue(codec.NewCl100kBase)
-
-// Encoder returns the [Tokenizer]. It is safe for concurrent use.
-func Encoder() *codec.Codec { return loaded() }
-
 // Tokens returns the number of tokens of a text.
-func Tokens(text string) int {
-	n, err := Encoder().Count(text)
-	if err != nil { // the tokenizer's regular expression can only fail by a time limit, and has none
-		return 0
-	}
-	return n
-}
+func Tokens(text string) int { return bpe.Count(text) }

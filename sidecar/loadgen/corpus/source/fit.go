@@ -12,6 +12,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/sim/bpe"
 )
 
 // The length of a starter in tokens, and limits of a corpus.
@@ -138,15 +139,7 @@ func (s span) cut(text string) (string, bool) {
 		}
 		text = text[:at]
 	}
-	_, parts, err := corpus.Encoder().Encode(text)
-	if err != nil {
-		return "", false
-	}
-	limit := 0 // in bytes
-	for _, part := range parts[:min(len(parts), s.most)] {
-		limit += len(part)
-	}
-	ends := sentenceEnd.FindAllStringIndex(text[:limit], -1)
+	ends := sentenceEnd.FindAllStringIndex(text[:bpe.Leading(text, s.most)], -1)
 	for i := len(ends) - 1; i >= 0; i-- {
 		short := strings.TrimSpace(text[:ends[i][1]])
 		if n := corpus.Tokens(short); n <= s.most { // the end may have other tokens than within the text
