@@ -24,7 +24,7 @@ const MAX_ALL = 660 * 1024;
 
 const gzip = (content) => gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
 
-/** Makes index.html, puts a compressed file beside each that becomes smaller, and weighs what a first visit needs. */
+/** Makes index.html, compresses each other file that becomes smaller, and weighs what a first visit needs. */
 class Page {
   apply(compiler) {
     compiler.hooks.thisCompilation.tap('Page', (compilation) => {
@@ -51,15 +51,18 @@ class Page {
 
   compress(compilation) {
     const weights = new Map();
+    const before = ['index.html', ...first(compilation)];
     for (const { name, source } of compilation.getAssets()) {
       const plain = source.buffer();
       const small = gzip(plain);
       if (plain.length > 1024 && small.length < 0.9 * plain.length) {
         compilation.emitAsset(`${name}.gz`, new rspack.sources.RawSource(small));
+        if (name !== 'index.html') {
+          compilation.deleteAsset(name); // the load generator decompresses it for the few that take no gzip
+        }
       }
       weights.set(name, Math.min(small.length, plain.length));
     }
-    const before = ['index.html', ...first(compilation)];
     const others = [...weights.keys()].filter((name) => /\.(js|css)$/.test(name));
     const check = (part, names, limit) => {
       const weight = [...new Set(names)].reduce((sum, name) => sum + (weights.get(name) ?? 0), 0);

@@ -24,9 +24,9 @@ var packed []byte
 // vocabulary finds the ids of tokens in an open hash table. It takes 2 MB without a pointer, a third of a map's memory,
 // and costs the garbage collector nothing.
 type vocabulary struct {
-	text  string       // the tokens' bytes, in the order of the ids
+	text  string        // the tokens' bytes, in the order of the ids
 	ends  [Tokens]int32 // offset of each token's end in text
-	slots [slots]int32 // ids plus 1 by hash, 0 for none
+	slots [slots]int32  // ids plus 1 by hash, 0 for none
 	seed  maphash.Seed
 }
 

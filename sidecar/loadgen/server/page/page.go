@@ -1,9 +1,10 @@
 // Package page delivers the sidecar's own page: the app's pages outside Grafana,
-// built from src/standalone into the folder files and embedded here. A program
-// that was built without Node.js has no page.
+// built from src/standalone into the folder files and embedded here, most of
+// them compressed only. A program that was built without Node.js has no page.
 package page
 
 import (
+	"compress/gzip"
 	"embed"
 	"errors"
 	"io"
@@ -28,6 +29,7 @@ const (
 	index  = "index.html"
 	hashed = "assets/" // their names change with what is in them
 	shared = "public/" // fonts and icons, under the names that Grafana's components know
+	packed = ".gz"     // the end of a compressed file's name
 )
 
 // paths are the pages' addresses, as patterns of [http.ServeMux]. A test holds
@@ -74,13 +76,19 @@ func (h *handler) index(w http.ResponseWriter, r *http.Request, status int) {
 func (h *handler) file(caching string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
-		if info, err := fs.Stat(h.files, name); err != nil || info.IsDir() {
+		if !h.has(name) && !h.has(name+packed) {
 			http.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Cache-Control", caching)
 		h.send(w, r, name, http.StatusOK)
 	}
+}
+
+// has reports whether there is a file of this name.
+func (h *handler) has(name string) bool {
+	info, err := fs.Stat(h.files, name)
+	return err == nil && !info.IsDir()
 }
 
 // send gives a file, compressed where the build left it compressed and the
@@ -104,15 +112,23 @@ func (h *handler) send(w http.ResponseWriter, r *http.Request, name string, stat
 	}
 }
 
-func (h *handler) open(w http.ResponseWriter, r *http.Request, name string) (fs.File, error) {
+// open opens a file. One that is embedded in its compressed form alone is decompressed for a reader that takes no gzip.
+func (h *handler) open(w http.ResponseWriter, r *http.Request, name string) (io.ReadCloser, error) {
 	if TakesGzip(r) {
-		f, err := h.files.Open(name + ".gz")
+		f, err := h.files.Open(name + packed)
 		if !errors.Is(err, fs.ErrNotExist) {
 			w.Header().Set("Content-Encoding", "gzip")
 			return f, err
 		}
 	}
-	return h.files.Open(name)
+	f, err := h.files.Open(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if f, err = h.files.Open(name + packed); err != nil {
+		return nil, err
+	}
+	return gzip.NewReader(f) // an embedded file need not be closed
 }
 
 // TakesGzip reports whether the reader of an answer takes it compressed. It is exact for what browsers send; a quality

@@ -22,9 +22,8 @@ func built(t *testing.T) http.Handler {
 	t.Helper()
 	files := fstest.MapFS{
 		"index.html":                            {Data: []byte(document)},
-		"index.html.gz":                         {Data: packed(t, document)},
-		"assets/page.1a2b.js":                   {Data: []byte("0")},
-		"assets/page.1a2b.js.gz":                {Data: packed(t, "0")},
+		"index.html.gz":                         {Data: zipped(t, document)},
+		"assets/page.1a2b.js.gz":                {Data: zipped(t, "0")},
 		"public/fonts/inter/Inter-Medium.woff2": {Data: []byte("font")},
 		"public/build/img/icons/x.svg":          {Data: []byte("<svg/>")},
 	}
@@ -33,7 +32,7 @@ func built(t *testing.T) http.Handler {
 	return h
 }
 
-func packed(t *testing.T, text string) []byte {
+func zipped(t *testing.T, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
