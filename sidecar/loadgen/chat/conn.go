@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -29,7 +30,7 @@ func (o Options) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: nc}, nil
+	return &conn{Conn: nc, in: reader(nc)}, nil
 }
 
 // transport returns an HTTP client for requests that no [pool] sends: small requests, a request that is repeated, and
@@ -80,6 +81,7 @@ func proxyAnswered(_ context.Context, _ *url.URL, _ *http.Request, res *http.Res
 // conn is a connection that reports each read to its current stream, below TLS and before parsing.
 type conn struct {
 	net.Conn
+	in     io.Reader // reads from Conn
 	stream atomic.Pointer[stream]
 }
 
@@ -87,7 +89,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if s := c.stream.Load(); s != nil {
 		s.flush()
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.in.Read(p)
 	if s := c.stream.Load(); s != nil {
 		s.arrived(n, err)
 	}

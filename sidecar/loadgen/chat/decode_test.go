@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -216,6 +217,38 @@ func FuzzDecodeChunk(f *testing.F) {
 		}
 		if _, err := decodeChunk(in); err == nil && !json.Valid(in) {
 			t.Fatalf("accepted %s", in)
+		}
+	})
+}
+
+// A chunk of a pattern is decoded as the JSON decoder decodes it.
+func FuzzPattern(f *testing.F) {
+	const head = `{"id":"c-1","object":"chat.completion.chunk","created":1,"model":" b",`
+	const plain = head + `"choices":[{"index":0,"delta":{"content":" a"},"finish_reason":null}]}`
+	for _, first := range []string{
+		plain, head + `"choices": [{"delta": {"content": "é", "refusal": null}}], "usage": null} `,
+		head + `"choices":[{"delta":{"content":" b"}},{"delta":{"content":" b"}}]}`, `{"choices":[{"text":"a"}],"x":"a"}`, dynamoChunk,
+	} {
+		for _, second := range []string{
+			strings.ReplaceAll(plain, " a", "word"), strings.ReplaceAll(plain, " a", `\n`), strings.ReplaceAll(plain, " a", "\xff"),
+			strings.ReplaceAll(plain, " a", `a"},"x":{"y":"`), strings.ReplaceAll(plain, "null", `"stop"`), plain, `{}`, `x`,
+		} {
+			f.Add([]byte(first), []byte(second), "\x01")
+		}
+	}
+	var known pattern
+	_, err := known.decode([]byte(plain))
+	require.NoError(f, err)
+	_, ok := known.text([]byte(strings.ReplaceAll(plain, " a", "word")))
+	require.True(f, ok)
+	f.Fuzz(func(t *testing.T, first, second []byte, text string) {
+		var p pattern
+		_, _ = p.decode(first)
+		for _, data := range [][]byte{second, slices.Concat(p.before, []byte(text), p.after)} {
+			got, err := p.decode(data)
+			want, wantErr := decodeChunk(data)
+			require.Equal(t, wantErr, err)
+			require.Equal(t, want, got)
 		}
 	})
 }

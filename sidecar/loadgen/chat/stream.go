@@ -82,6 +82,7 @@ type stream struct {
 	events     bool   // status 200 and a body of server-sent events
 	sse        sseReader
 	prompt     promptIDs
+	pattern    pattern
 
 	buf        *[bufferSize]byte // the buffer of a body read in progress, else nil
 	fed        int               // parsed bytes of buf
@@ -385,7 +386,7 @@ func (s *stream) event(name string, data []byte) {
 		s.end()
 		return
 	}
-	c, err := decodeChunk(data)
+	c, err := s.pattern.decode(data)
 	if ofAnotherKind(name, c, err) {
 		return
 	}
