@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -149,6 +150,9 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// startTakes is longer than what only a start does.
+const startTakes = 10 * time.Second
+
 // serve runs the load generator until ctx ends, or until the run reaches a limit of its own. It then prints the results
 // of the run.
 func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) error {
@@ -186,6 +190,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	starting()
 	log.Info("load generator started", "address", scheme(conf)+"://"+l.Addr().String(), "target", conf.Target.URL,
 		"open_files", files.limit, "most_conversations", files.conversations)
+	defer time.AfterFunc(startTakes, trimProgram).Stop()
 	if err := g.takeAccepted(work, conf); err != nil {
 		cancel()
 		return errors.Join(notStarted{err}, g.run(work, cancel, l))
