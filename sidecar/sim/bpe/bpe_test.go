@@ -53,8 +53,10 @@ func TestVocabularyOfLibrary(t *testing.T) {
 
 func FuzzPiecesOfPattern(f *testing.F) {
 	for _, text := range []string{
-		"it's I'LL I'ſ 're'", " a  b\t\tc\n  \nd \r\n\r\n e", "1234½ ٣٤", "func main() {\n\tfmt.Println(\"héllo, 世界\")\n\n}\n",
-		"e\u0301 \U0001F468\u200d\U0001F469", "\x00\x1c\x7f\u0085\u2028\u00a0x", "\xff\xfe a\xc3", "   ", " \n ", " !?\n\n x", "'",
+		"it's I'LL I'ſ 're'", " a  b\t\tc\n  \nd \r\n\r\n e", "1234½ ٣٤",
+		"func main() {\n\tfmt.Println(\"héllo, 世界\")\n\n}\n",
+		"e\u0301 \U0001F468\u200d\U0001F469", "\x00\x1c\x7f\u0085\u2028\u00a0x", "\xff\xfe a\xc3",
+		"   ", " \n ", " !?\n\n x", "'",
 	} {
 		f.Add(text)
 	}
