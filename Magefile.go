@@ -369,7 +369,8 @@ func packProgram(ctx context.Context, p pack.Platform, name string) ([]pack.Arch
 	args = append(args, program)
 	if name == "loadgen" { // members in one container connect to it
 		server := filepath.Join(to, "nats-server")
-		err := buildFor(ctx, p, server, "github.com/nats-io/nats-server/v2", "-ldflags="+withoutSymbols, "-modfile=tools/nats/go.mod")
+		err := buildFor(ctx, p, server, "github.com/nats-io/nats-server/v2", "-ldflags="+withoutSymbols,
+			"-modfile=tools/nats/go.mod")
 		if err != nil {
 			return nil, err
 		}
@@ -559,7 +560,8 @@ func natsStep() suite.Step {
 func prometheusStep() suite.Step {
 	step := serverStep("prometheus", "Prometheus", program("prometheus"),
 		"github.com/prometheus/prometheus/cmd/prometheus",
-		"-tags=remove_all_sd", "-ldflags="+withoutSymbols+" -X github.com/prometheus/common/version.Version="+local.PrometheusRelease)
+		"-tags=remove_all_sd",
+		"-ldflags="+withoutSymbols+" -X github.com/prometheus/common/version.Version="+local.PrometheusRelease)
 	build := step.Run
 	step.Run = func(ctx context.Context) error {
 		if _, err := findPrometheus(ctx); !errors.Is(err, local.ErrNoPrometheus) {
