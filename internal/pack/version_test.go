@@ -25,12 +25,15 @@ func TestVersionIsThatOfPackageJSON(t *testing.T) {
 	require.NoError(t, err)
 	var pkg struct{ Version string }
 	require.NoError(t, json.Unmarshal(text, &pkg))
-	for name, line := range map[string]string{
-		"sidecar/api/VERSION":             `(?m)^(\d.*)$`,
-		"deploy/chart/kvbooth/Chart.yaml": `(?m)^appVersion: (.*)$`,
-		"docs/kubernetes.md":              `(?m) V=(\d\S*)$`,
-		"package-lock.json":               `^{\s*"name": "[^"]*",\s*"version": "([^"]*)"`,
+	for _, place := range []struct{ name, line string }{
+		{"sidecar/api/VERSION", `(?m)^(\d.*)$`},
+		{"deploy/chart/kvbooth/Chart.yaml", `(?m)^version: (.*)$`},
+		{"deploy/chart/kvbooth/Chart.yaml", `(?m)^appVersion: (.*)$`},
+		{"docs/kubernetes.md", `(?m) V=(\d\S*)$`},
+		{"package-lock.json", `^{\s*"name": "[^"]*",\s*"version": "([^"]*)"`},
+		{"package-lock.json", `"packages": {\s*"": {\s*"name": "[^"]*",\s*"version": "([^"]*)"`},
 	} {
+		name, line := place.name, place.line
 		path := filepath.Join(root, filepath.FromSlash(name))
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
