@@ -44,8 +44,18 @@ var builtFiles = map[Bundle]string{App: "dist/module.js", Page: "sidecar/loadgen
 
 // sources lists the files that the front ends are built from.
 var sources = []string{
-	"src", "dashboards", lock, "rspack.config.mjs", "rspack.page.config.mjs", "README.md", "CHANGELOG.md",
-	"LICENSE",
+	"src", "dashboards", lock, "rspack.config.mjs", "rspack.page.config.mjs", ".config/webpack", "README.md",
+	"CHANGELOG.md", "LICENSE",
+}
+
+// Rebuild builds the bundles, whether or not their sources have changed.
+func Rebuild(ctx context.Context, bundles ...Bundle) error {
+	for _, bundle := range bundles {
+		if err := os.Remove(builtFiles[bundle]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return Build(ctx, bundles...)
 }
 
 // Build builds the bundles whose sources have changed. Without Node.js, it returns [browser.ErrNoNode].
