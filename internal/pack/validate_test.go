@@ -45,25 +45,29 @@ func TestValidateRunsEnabledAnalyzers(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestFindValidatorByVariableAndPath(t *testing.T) {
+func TestFindValidatorByVariablePathAndBuild(t *testing.T) {
 	path := fakeValidator(t)
 	t.Setenv(ValidatorVariable, path)
-	found, err := FindValidator()
+	found, err := FindValidator("")
 	require.NoError(t, err)
 	require.Equal(t, path, found)
 
 	t.Setenv(ValidatorVariable, path+"-not-there")
-	_, err = FindValidator()
+	_, err = FindValidator("")
 	require.ErrorContains(t, err, ValidatorVariable)
 
 	t.Setenv(ValidatorVariable, "")
 	t.Setenv("PATH", filepath.Dir(path))
-	found, err = FindValidator()
+	found, err = FindValidator("")
 	require.NoError(t, err)
 	require.Equal(t, path, found)
 
 	t.Setenv("PATH", t.TempDir())
-	_, err = FindValidator()
+	found, err = FindValidator(path)
+	require.NoError(t, err)
+	require.Equal(t, path, found)
+
+	_, err = FindValidator(path + "-not-built")
 	require.ErrorIs(t, err, ErrNoValidator)
 }
 
