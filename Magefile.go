@@ -181,7 +181,7 @@ func externalParts() []suite.Part {
 		},
 		{
 			Name: "package", Run: packed,
-			Checks: "the app packed with one backend; images on two bases, equal each time",
+			Checks: "a release for one system made twice, byte for byte; one version in all that it has; images on two bases",
 		},
 		{
 			Name: "validator", Run: validated, Checks: "Grafana's plugin validator on the app",
@@ -308,79 +308,134 @@ func buildParts(ctx context.Context, bundles []frontend.Bundle, steps ...suite.S
 	return compiler.BuildAll(ctx, [2]string{program("loadgen"), "./sidecar/cmd/loadgen"})
 }
 
-// Package packs the Grafana app for six systems, the programs for four and their images into bin/package, with
-// SHA256SUMS. IMAGE_BASE names another base of the images than that of distroless: scratch needs no registry.
+// Package makes a release in bin/package: the Grafana app for six systems, the programs for four and their images, the
+// chart, CycloneDX documents and SHA256SUMS. The same commit gives the same bytes. IMAGE_BASE names another base of the
+// images than that of distroless: scratch needs no registry.
 func Package(ctx context.Context) error {
 	if err := frontend.Build(ctx, frontend.App, frontend.Page); err != nil {
 		return err
 	}
-	app, err := packApp(ctx, pack.Dir, pack.Platforms...)
+	return packRelease(ctx, pack.Dir, os.Getenv("IMAGE_BASE"), pack.Platforms...)
+}
+
+// release is what a run of [Package] makes.
+type release struct {
+	dir       string // absolute
+	imageBase string // "" is that of distroless
+	version   string
+	date      time.Time
+	archives  []pack.Archive
+}
+
+// packRelease packs what is built for these platforms into a folder, with SHA256SUMS.
+func packRelease(ctx context.Context, dir, imageBase string, platforms ...pack.Platform) error {
+	text, err := os.ReadFile(filepath.Join("sidecar", "api", "VERSION"))
 	if err != nil {
 		return err
 	}
-	archives := []pack.Archive{app}
+	r := release{imageBase: imageBase, version: strings.TrimSpace(string(text))}
+	if r.date, err = pack.Date(ctx, time.Now()); err != nil {
+		return err
+	}
+	if r.dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if err := r.add(packApp(ctx, r.dir, platforms...)); err != nil {
+		return err
+	}
 	for _, name := range []string{"loadgen", "booth"} {
-		for _, p := range pack.Platforms {
+		for _, p := range platforms {
 			if p.OS == "windows" {
 				continue
 			}
-			packed, err := packProgram(ctx, p, name)
-			if err != nil {
+			if err := r.packProgram(ctx, p, name); err != nil {
 				return fmt.Errorf("%s for %s: %w", name, p, err)
 			}
-			archives = append(archives, packed...)
 		}
 	}
-	return pack.WriteSums(pack.Dir, archives, os.Stdout)
+	chart := filepath.Join(r.dir, "kvbooth-"+r.version+".tgz")
+	if err := r.add(pack.Chart(chart, r.date, filepath.Join("deploy", "chart", "kvbooth"))); err != nil {
+		return err
+	}
+	if err := r.packBills(ctx); err != nil {
+		return err
+	}
+	return pack.WriteSums(r.dir, r.archives, os.Stdout)
+}
+
+// add appends an archive, unless it could not be made.
+func (r *release) add(a pack.Archive, err error) error {
+	if err == nil {
+		r.archives = append(r.archives, a)
+	}
+	return err
+}
+
+// folder is where a program for a platform is built, and the start of the names of its archives.
+func (r *release) folder(name string, p pack.Platform) string {
+	return filepath.Join(r.dir, strings.Join([]string{name, r.version, p.OS, p.Arch}, "-"))
 }
 
 // packProgram builds a program for a platform and packs it, for Linux also into an image as the Dockerfile makes it.
-func packProgram(ctx context.Context, p pack.Platform, name string) ([]pack.Archive, error) {
+func (r *release) packProgram(ctx context.Context, p pack.Platform, name string) error {
 	fmt.Println("building", name, "for", p)
-	text, err := os.ReadFile(filepath.Join("sidecar", "api", "VERSION"))
-	if err != nil {
-		return nil, err
-	}
-	date, err := pack.Date(ctx, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	version := strings.TrimSpace(string(text))
-	to, err := filepath.Abs(filepath.Join(pack.Dir, strings.Join([]string{name, version, p.OS, p.Arch}, "-")))
-	if err != nil {
-		return nil, err
-	}
+	to := r.folder(name, p)
 	program := filepath.Join(to, name)
-	release := "-ldflags=" + withoutSymbols + " -X kvbooth/sidecar/api.release=" + version
-	if err := buildFor(ctx, p, program, "./sidecar/cmd/"+name, release); err != nil {
-		return nil, err
+	flags := "-ldflags=" + withoutSymbols + " -X kvbooth/sidecar/api.release=" + r.version
+	if err := buildFor(ctx, p, program, "./sidecar/cmd/"+name, flags); err != nil {
+		return err
 	}
-	archive, err := pack.Program(to+".tar.gz", date, program, "LICENSE", "README.md")
+	err := r.add(pack.Program(to+".tar.gz", r.date, program, "LICENSE", "README.md"))
 	if err != nil || p.OS != "linux" {
-		return []pack.Archive{archive}, err
+		return err
 	}
 	args := []string{
-		"run", "-C", "tools/image", ".", "-arch=" + p.Arch, "-name=kvbooth/" + name + ":" + version,
-		"-date=" + strconv.FormatInt(date.Unix(), 10), "-out=" + to + "-image.tar",
+		"run", "-C", "tools/image", ".", "-arch=" + p.Arch, "-name=kvbooth/" + name + ":" + r.version,
+		"-date=" + strconv.FormatInt(r.date.Unix(), 10), "-out=" + to + "-image.tar",
 	}
-	if base := os.Getenv("IMAGE_BASE"); base != "" {
-		args = append(args, "-base="+base)
+	if r.imageBase != "" {
+		args = append(args, "-base="+r.imageBase)
 	}
 	args = append(args, program)
 	if name == "loadgen" { // members in one container connect to it
-		server := filepath.Join(to, "nats-server")
+		server := filepath.Join(to, natsServer)
 		err := buildFor(ctx, p, server, "github.com/nats-io/nats-server/v2", "-ldflags="+withoutSymbols,
 			"-modfile=tools/nats/go.mod")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		args = append(args, server)
 	}
 	if err := suite.Command(ctx, "go", args...); err != nil {
-		return nil, fmt.Errorf("image: %w; IMAGE_BASE=scratch needs no registry", err)
+		return fmt.Errorf("image: %w; IMAGE_BASE=scratch needs no registry", err)
 	}
-	image, err := pack.Describe(to + "-image.tar")
-	return []pack.Archive{archive, image}, err
+	return r.add(pack.Describe(to + "-image.tar"))
+}
+
+// natsServer is the name of the NATS server in the image of the load generator.
+const natsServer = "nats-server"
+
+// packBills writes what the programs and the front end are made of, in one document for each program: other systems
+// link nearly the same modules. The front end's is that of the app and of the page that the load generator embeds.
+func (r *release) packBills(ctx context.Context) error {
+	loadgen := r.folder("loadgen", everywhere)
+	for name, program := range map[string]string{
+		"loadgen":  filepath.Join(loadgen, "loadgen"),
+		"booth":    filepath.Join(r.folder("booth", everywhere), "booth"),
+		"app":      filepath.Join(r.dir, local.AppID, local.AppBackend()),
+		natsServer: filepath.Join(loadgen, natsServer),
+	} {
+		err := r.add(pack.ProgramBill(ctx, r.bill(name), program, r.version, r.date))
+		if err != nil {
+			return err
+		}
+	}
+	return r.add(pack.FrontEndBill(ctx, r.bill("front-end"), local.AppID, r.date))
+}
+
+// bill returns the path of a CycloneDX document.
+func (r *release) bill(name string) string {
+	return filepath.Join(r.dir, name+"-"+r.version+".cdx.json")
 }
 
 // buildFor builds a program that is the same wherever it is built.
@@ -773,15 +828,36 @@ func onEngines(ctx context.Context) (suite.Count, error) {
 // everywhere is the system that Grafana's catalog asks a backend for.
 var everywhere = pack.Platform{OS: "linux", Arch: "amd64"}
 
-// packed packs the app with one backend, which has to do for a test: six take minutes. It tests how images are made.
+// packed makes a release for one system twice, which have to be equal, and tests what is in it. Six systems take minutes.
 func packed(ctx context.Context) (suite.Count, error) {
-	if _, err := packOne(ctx); err != nil {
-		return suite.Count{}, err
+	var sums [2][]byte
+	var dir string
+	for i := range sums {
+		if err := frontend.Rebuild(ctx, frontend.App, frontend.Page); errors.Is(err, browser.ErrNoNode) {
+			return suite.Count{}, suite.Skipped(err.Error())
+		} else if err != nil {
+			return suite.Count{}, err
+		}
+		dir = filepath.Join(pack.Dir, "test", strconv.Itoa(i))
+		if err := packRelease(ctx, dir, "scratch", everywhere); err != nil {
+			return suite.Count{}, err
+		}
+		var err error
+		if sums[i], err = os.ReadFile(filepath.Join(dir, pack.SumsFile)); err != nil {
+			return suite.Count{}, err
+		}
+	}
+	if !bytes.Equal(sums[0], sums[1]) {
+		return suite.Count{}, fmt.Errorf("two runs of one commit differ:\n%s\n%s", sums[0], sums[1])
 	}
 	if err := suite.Command(ctx, "go", "test", "-C", filepath.Join("tools", "image"), "./..."); err != nil {
 		return suite.Count{}, err
 	}
-	return suite.Count{Passed: 2}, nil
+	dir, err := filepath.Abs(dir)
+	if err := errors.Join(err, os.Setenv(pack.DirVariable, dir)); err != nil {
+		return suite.Count{}, err
+	}
+	return suite.GoTest(ctx, suite.Brief, "-count=1", "-tags=release", "./internal/pack")
 }
 
 // packOne packs the app with one backend.

@@ -19,6 +19,9 @@ import (
 	"time"
 )
 
+// DirVariable names the environment variable with the folder of the release that the tests of a release read.
+const DirVariable = "KVBOOTH_RELEASE"
+
 // Dir is the output directory from the module's root. It has the archive, and the folder that Grafana can load.
 const Dir = "bin/package"
 

@@ -21,10 +21,7 @@ var update = flag.Bool("update", false, "write the version of package.json where
 func TestVersionIsThatOfPackageJSON(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "package.json"))
-	require.NoError(t, err)
-	var pkg struct{ Version string }
-	require.NoError(t, json.Unmarshal(text, &pkg))
+	want := packageVersion(t)
 	for _, place := range []struct{ name, line string }{
 		{"sidecar/api/VERSION", `(?m)^(\d.*)$`},
 		{"deploy/chart/kvbooth/Chart.yaml", `(?m)^version: (.*)$`},
@@ -40,10 +37,22 @@ func TestVersionIsThatOfPackageJSON(t *testing.T) {
 		at := regexp.MustCompile(line).FindSubmatchIndex(text)
 		require.NotNil(t, at, name)
 		if *update {
-			text = slices.Concat(text[:at[2]], []byte(pkg.Version), text[at[3]:])
+			text = slices.Concat(text[:at[2]], []byte(want), text[at[3]:])
 			require.NoError(t, os.WriteFile(path, text, 0o644))
 			continue
 		}
-		assert.Equal(t, pkg.Version, string(text[at[2]:at[3]]), name)
+		assert.Equal(t, want, string(text[at[2]:at[3]]), name)
 	}
+}
+
+// packageVersion returns the version of package.json.
+func packageVersion(t *testing.T) string {
+	t.Helper()
+	root, err := source.Root()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "package.json"))
+	require.NoError(t, err)
+	var pkg struct{ Version string }
+	require.NoError(t, json.Unmarshal(text, &pkg))
+	return pkg.Version
 }
