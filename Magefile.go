@@ -204,6 +204,14 @@ func externalParts() []suite.Part {
 			Checks: "the load generator's pages in a real Chromium, beyond the gate",
 		},
 		{
+			Name: "react19", Run: onReact19,
+			Checks: "the same pages with Grafana's packages of " + laterVersion + " and React 19",
+		},
+		{
+			Name: "imports", Run: comparedImports,
+			Checks: "what the app imports of Grafana's packages, by levitate, in " + strings.Join(laterVersions, ", "),
+		},
+		{
 			Name: "grafana",
 			Run: inGrafana("grafana,kubernetes", "-skip=^TestGate$", "./sidecar/test/grafana",
 				"./sidecar/booth/local"),
@@ -936,6 +944,52 @@ func onPage(flags ...string) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) {
 		return withBuild(ctx, append(flags, "-timeout=30m", "-tags=page", "./sidecar/test/page")...)
 	}
+}
+
+// laterVersions are the versions of Grafana whose packages the app's imports are compared with, beside the one that it
+// is built with. The last one is that of tools/grafana13, with which the pages run.
+var laterVersions = []string{"12.2.1", "12.4.10", "13.0.2", "13.1.3", laterVersion}
+
+const laterVersion = "13.2.2"
+
+// onReact19 tests the load generator's own page, built with the packages of [laterVersion].
+func onReact19(ctx context.Context) (suite.Count, error) {
+	packages, err := frontend.InstallLater(ctx)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	if err := buildOnce(ctx); err != nil {
+		return suite.Count{}, err
+	}
+	before := os.Getenv("BOOTHTEST_BIN")
+	bin := filepath.Join(before, "react19")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return suite.Count{}, err
+	}
+	overlay, err := frontend.BuildPageWith(ctx, packages, bin)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	for name, flags := range map[string][]string{"booth": nil, "loadgen": {"-overlay=" + overlay}} {
+		args := slices.Concat([]string{"build", "-o", filepath.Join(bin, name)}, flags, []string{"./sidecar/cmd/" + name})
+		if err := suite.Command(ctx, "go", args...); err != nil {
+			return suite.Count{}, err
+		}
+	}
+	if err := os.Setenv("BOOTHTEST_BIN", bin); err != nil {
+		return suite.Count{}, err
+	}
+	count, err := onPage()(ctx)
+	return count, errors.Join(err, os.Setenv("BOOTHTEST_BIN", before))
+}
+
+// comparedImports compares the app's imports with the packages of [laterVersions].
+func comparedImports(ctx context.Context) (suite.Count, error) {
+	packages, err := frontend.InstallLater(ctx)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	return frontend.CompareLater(ctx, packages, laterVersions...)
 }
 
 // inGrafana tests the app in a real Grafana with a real browser, where both are found.
