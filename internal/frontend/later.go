@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"kvbooth/internal/browser"
@@ -100,12 +101,20 @@ func BuildPageWith(ctx context.Context, packages, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o644)
 }
 
-// CompareLater compares what the app imports of Grafana's packages with these versions of them. It returns how many
-// packages it compared.
+// CompareLater compares what the app imports of Grafana's packages with these versions of them, which it downloads. It
+// returns how many versions it compared.
 func CompareLater(ctx context.Context, packages string, versions ...string) (suite.Count, error) {
-	script := filepath.Join(filepath.Dir(packages), "compare.mjs")
-	if err := suite.Command(ctx, "node", append([]string{script}, versions...)...); err != nil {
+	downloads, err := os.MkdirTemp("", "grafana-packages-")
+	if err != nil {
 		return suite.Count{}, err
+	}
+	defer os.RemoveAll(downloads)
+	script := filepath.Join(filepath.Dir(packages), "compare.mjs")
+	cmd := exec.CommandContext(ctx, "node", append([]string{script}, versions...)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+downloads, "LEVITATE_CACHE=1") // downloads each version once
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return suite.Count{}, fmt.Errorf("compare.mjs: %w", err)
 	}
 	return suite.Count{Passed: len(versions)}, nil
 }
