@@ -836,7 +836,8 @@ func onEngines(ctx context.Context) (suite.Count, error) {
 // everywhere is the system that Grafana's catalog asks a backend for.
 var everywhere = pack.Platform{OS: "linux", Arch: "amd64"}
 
-// packed makes a release for one system twice, which have to be equal, and tests what is in it. Six systems take minutes.
+// packed makes a release for one system twice, which have to be equal, and tests what is in it. Six systems take
+// minutes.
 func packed(ctx context.Context) (suite.Count, error) {
 	var sums [2][]byte
 	var dir string

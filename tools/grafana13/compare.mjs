@@ -1,6 +1,6 @@
 // Compares what the app imports of Grafana's packages, as of the version that it is built with, with other versions:
-// what they removed, and what they changed in a way that levitate can describe. It exits with 1 if there is any. It runs
-// in the project's folder.
+// what they removed, and what they changed in a way that levitate can describe. It exits with 1 if there is any. It
+// runs in the project's folder.
 //
 //   node tools/grafana13/compare.mjs 12.4.10 13.0.2
 
