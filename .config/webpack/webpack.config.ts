@@ -1,7 +1,7 @@
 /*
  * What `@grafana/create-plugin` scaffolds for an app, as Rspack has it built in: Rspack reads webpack's configuration
- * and runs it in a tenth of the time. It is at the path of the scaffold for webpack, since Grafana's plugin validator looks
- * for the scaffold at this path alone, also where create-plugin writes `.config/rspack`. rspack.config.mjs extends it.
+ * and runs it in a tenth of the time. It is at the path of the scaffold for webpack, since Grafana's plugin validator
+ * looks for the scaffold there alone, while create-plugin writes `.config/rspack`. rspack.config.mjs extends it.
  */
 
 import { readdirSync, readFileSync } from 'fs';
