@@ -428,15 +428,17 @@ const natsServer = "nats-server"
 func (r *release) packBills(ctx context.Context) error {
 	loadgen := r.folder("loadgen", everywhere)
 	for name, program := range map[string]string{
-		"loadgen":  filepath.Join(loadgen, "loadgen"),
-		"booth":    filepath.Join(r.folder("booth", everywhere), "booth"),
-		"app":      filepath.Join(r.dir, local.AppID, local.AppBackend()),
-		natsServer: filepath.Join(loadgen, natsServer),
+		"loadgen": filepath.Join(loadgen, "loadgen"),
+		"booth":   filepath.Join(r.folder("booth", everywhere), "booth"),
+		"app":     filepath.Join(r.dir, local.AppID, local.AppBackend()),
 	} {
-		err := r.add(pack.ProgramBill(ctx, r.bill(name), program, r.version, r.date))
-		if err != nil {
+		if err := r.add(pack.ProgramBill(ctx, r.bill(name), program, r.version, r.date)); err != nil {
 			return err
 		}
+	}
+	server := filepath.Join(loadgen, natsServer) // has a version of its own
+	if err := r.add(pack.ProgramBill(ctx, r.bill(natsServer), server, "", r.date)); err != nil {
+		return err
 	}
 	return r.add(pack.FrontEndBill(ctx, r.bill("front-end"), local.AppID, r.date))
 }

@@ -12,10 +12,16 @@ import (
 )
 
 // ProgramBill writes the CycloneDX document of the modules that are linked into a Go program, as cyclonedx-gomod reads
-// them from it. The same program and the same date give the same bytes.
+// them from it. version is that of the program, or "" for the one that it has itself. The same program and the same date
+// give the same bytes.
 func ProgramBill(ctx context.Context, to, program, version string, date time.Time) (Archive, error) {
-	return bill(ctx, to, filepath.Base(program), date, "go", "tool", "-modfile=tools/cyclonedx/go.mod",
-		"cyclonedx-gomod", "bin", "-json", "-noserial", "-std", "-version", version, program)
+	command := []string{
+		"go", "tool", "-modfile=tools/cyclonedx/go.mod", "cyclonedx-gomod", "bin", "-json", "-noserial", "-std",
+	}
+	if version != "" {
+		command = append(command, "-version", version)
+	}
+	return bill(ctx, to, filepath.Base(program), date, append(command, program)...)
 }
 
 // FrontEndBill writes the CycloneDX document of the npm packages of package.json and what they require, without those
