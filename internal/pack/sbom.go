@@ -12,8 +12,8 @@ import (
 )
 
 // ProgramBill writes the CycloneDX document of the modules that are linked into a Go program, as cyclonedx-gomod reads
-// them from it. version is that of the program, or "" for the one that it has itself. The same program and the same date
-// give the same bytes.
+// them from it. version is that of the program, or "" for the one that it has itself. The same program and the same
+// date give the same bytes.
 func ProgramBill(ctx context.Context, to, program, version string, date time.Time) (Archive, error) {
 	command := []string{
 		"go", "tool", "-modfile=tools/cyclonedx/go.mod", "cyclonedx-gomod", "bin", "-json", "-noserial", "-std",
