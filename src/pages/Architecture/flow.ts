@@ -11,7 +11,7 @@ interface Reading {
   routed: Record<string, number>;
 }
 
-/** Adds the counters of a snapshot, and drops those older than the window. The readings stay the same without a change. */
+/** Adds the counters of a snapshot and drops those older than the window. Without a change, readings are the same. */
 export function advance(readings: Reading[], workers: Worker[], at: number): Reading[] {
   if (readings.at(-1)?.at === at) {
     return readings;
