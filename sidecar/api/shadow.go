@@ -20,6 +20,7 @@ const (
 // cache hits and balance, not latency: with another policy, later requests would have come at other times.
 type Shadow struct {
 	Lane    string       `json:"lane"`
+	Arm     string       `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Source  ShadowSource `json:"source"`
 	Message string       `json:"message,omitempty"` // why there is no shadow, or how the source limits its accuracy
 	Since   *time.Time   `json:"since,omitempty"`   // time at which the caches were empty

@@ -2280,6 +2280,8 @@ export interface components {
             achieved_share?: number;
             /** @description whether the cache reuses the tokens of answers, by the measured hits; absent: not known yet */
             answers_reused?: boolean;
+            /** @description arm in force; absent: none of the configuration */
+            arm?: string;
             block_tokens: number;
             /** @description hit ratio of the router's real choices on our caches, less the measured one */
             cache_error?: number;

@@ -45,6 +45,9 @@ func why(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 }
 
 func printWhy(stdout io.Writer, s *api.Shadow) {
+	if s.Arm != "" {
+		fmt.Fprintf(stdout, "Arm in force: %s\n", s.Arm)
+	}
 	fmt.Fprintf(stdout, "%s prompt tokens of %s requests in the last %s s\n", api.Count(s.PromptTokens),
 		api.Count(s.Requests), api.Number(s.Seconds, 0))
 	for _, c := range s.Causes {

@@ -14,7 +14,7 @@ import (
 // The command why prints what became of the prompt tokens, or why that is not known.
 func TestWhy(t *testing.T) {
 	shown := api.Shadow{
-		Source: api.ShadowText, Requests: 9, PromptTokens: 900, Seconds: 60,
+		Arm: "mine", Source: api.ShadowText, Requests: 9, PromptTokens: 900, Seconds: 60,
 		Causes: []api.HitCause{
 			{Kind: api.CauseFound, Share: .4, Text: "40.0 % were found"},
 			{Kind: api.CauseElsewhere, Share: .6, Text: "60.0 % are on other workers", Remedy: "see its policy"},
@@ -31,7 +31,8 @@ func TestWhy(t *testing.T) {
 	defer server.Close()
 	code, stdout, _ := command(t, "why", "--from="+server.URL)
 	assert.Equal(t, success, code)
-	assert.Equal(t, `900 prompt tokens of 9 requests in the last 60 s
+	assert.Equal(t, `Arm in force: mine
+900 prompt tokens of 9 requests in the last 60 s
     40.0 %  found       40.0 % were found
     60.0 %  elsewhere   60.0 % are on other workers
                         see its policy

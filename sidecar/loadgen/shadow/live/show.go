@@ -26,7 +26,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := api.Shadow{
-		Lane: l.opts.Lane, Source: api.ShadowNone, Message: l.problem,
+		Lane: l.opts.Lane, Arm: state.Arm, Source: api.ShadowNone, Message: l.problem,
 		Policies: []api.ShadowPolicy{}, Diagnoses: []api.Diagnosis{},
 	}
 	a := l.account
