@@ -140,7 +140,7 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 			for i := range at.workers {
 				server.Locate(i, at.workers[i], at.events[i], at.replays[i])
 			}
-			out.table(c.enginesHeading(o), at.rows(o.Profile), "Press Ctrl-C to stop.")
+			out.table(c.enginesHeading(o), at.rows(o), "Press Ctrl-C to stop.")
 		}, server.Close)
 	}
 	endpoints := []endpoint{{flag: "port", port: c.Port, handler: server.Frontend()}}

@@ -50,15 +50,19 @@ func (c *clusterCmd) enginesHeading(o sim.Options) string {
 	return strings.Replace(c.heading(o), fmt.Sprintf(", router mode %s", o.Mode.Name()), ", without a router", 1)
 }
 
-func (a *engineAddresses) rows(p sim.Profile) [][2]string {
-	return [][2]string{
-		{"workers", urls("http://", a.workers)},
+func (a *engineAddresses) rows(o sim.Options) [][2]string {
+	rows := [][2]string{{"workers", urls("http://", a.workers)}}
+	if o.BestPlacement {
+		rows = append(rows, [2]string{"best", "http://" + a.control + " places each request where most of it is cached"})
+	}
+	p := o.Profile
+	return append(rows, [][2]string{
 		{"model", p.Model},
 		{"KV events", fmt.Sprintf("%s, blocks of %d tokens", urls("tcp://", a.events), p.KV.BlockTokens)},
 		{"replay", urls("tcp://", a.replays)},
 		{"control", "http://" + a.control + "/sim/v1 injects faults and removes workers"},
 		{"imitates", "engines, for routers other than Dynamo's; docs/simulated-api.md lists what they support"},
-	}
+	}...)
 }
 
 // urls lists addresses, separated by blanks, as routers take them.
