@@ -117,8 +117,8 @@ func FindRouter(field, text string) (r *Router, policy string, err error) {
 		for _, r := range Routers {
 			ids = append(ids, r.ID)
 		}
-		return nil, "", api.Refuse(field, text, "one of "+strings.Join(ids, ", ")+", each with :POLICY where it is not "+
-			"the default")
+		return nil, "", api.Refuse(field, text, "one of "+strings.Join(ids, ", ")+", dynamo, each with :POLICY where it is "+
+			"not the default; docs/arena.md says how to compare another router")
 	}
 	r = &Routers[i]
 	policy = cmp.Or(policy, r.Policies[0])
