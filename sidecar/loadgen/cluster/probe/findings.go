@@ -41,6 +41,7 @@ func (r *Report) Affinity() Finding {
 		f.Verdict = Yes
 		f.Text = fmt.Sprintf("prompts that begin alike meet again: %s found their prompt in a cache; no worker is named",
 			p.repeats())
+		f.Remedy = nameWorker
 	case o == nil:
 		f.Text = fmt.Sprintf("%s found their prompt in a cache, and no worker is named: that may be chance", p.repeats())
 		f.Remedy = nameWorker
