@@ -114,9 +114,9 @@ func TestCompareGate(t *testing.T) {
 		return r
 	}
 	r := compared(values{.6, .02, 1000, 20, .6, .01})
-	assert.Equal(t, []string{"ttft_p95 at 20 conversations: 20.0 % worse (95 %: −25.7 to −14.3 % better)"}, r.Worse())
+	assert.Equal(t, []string{"ttft_p95 at 20 conversations: 20.0 % worse (95 %: 14.3 to 25.7)"}, r.Worse())
 	ended, _ := junitOf(t, r, "compare")
-	assert.Equal(t, "failed: 20.0 % worse (95 %: −25.7 to −14.3 % better)", ended["ttft_p95 at 20 conversations"])
+	assert.Equal(t, "failed: 20.0 % worse (95 %: 14.3 to 25.7)", ended["ttft_p95 at 20 conversations"])
 	assert.Equal(t, "passed", ended["output_tokens_per_second at 20 conversations"])
 	assert.Empty(t, compared(values{.4, .02, 1000, 20, .6, .01}).Worse(), "better")
 	barely := compared(values{.53, .02, 1000, 20, .6, .01}) // its own interval excludes 0

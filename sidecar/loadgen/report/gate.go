@@ -236,8 +236,12 @@ func (r *Results) gateFigures() (all []gateFigure) {
 				if q.Kind == baseline.Share {
 					unit = "points"
 				}
-				g.text = fmt.Sprintf("%s %s %s (95 %%: %s to %s %s better)", tenths(100*math.Abs(*f.Advantage)), unit,
-					betterOrWorse(*f.Advantage), tenths(100*in[0]), tenths(100*in[1]), unit)
+				low, high := in[0], in[1]
+				if *f.Advantage < 0 {
+					low, high = -high, -low
+				}
+				g.text = fmt.Sprintf("%s %s %s (95 %%: %s to %s)", tenths(100*math.Abs(*f.Advantage)), unit,
+					betterOrWorse(*f.Advantage), tenths(100*low), tenths(100*high))
 				g.unknown = f.Outcome == api.OutcomeWithheld
 				g.worse = !g.unknown && *f.Advantage+proof.Simultaneous(n)*(in[1]-*f.Advantage) < 0
 			}
