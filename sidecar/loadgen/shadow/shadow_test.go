@@ -69,6 +69,15 @@ func TestPolicyHits(t *testing.T) {
 	}
 }
 
+// Each policy has a title of its own.
+func TestPoliciesHaveTitles(t *testing.T) {
+	named := map[string]string{}
+	for _, p := range DefaultPolicies() {
+		assert.Empty(t, named[p.Title()], "%s has the title of another policy; see Policy.Title", p.Name)
+		named[p.Title()] = p.Name
+	}
+}
+
 // The last token of a prompt is always computed.
 func TestLastTokenIsNoHit(t *testing.T) {
 	s := start(t)
