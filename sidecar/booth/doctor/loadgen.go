@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,8 +23,11 @@ func (e *exam) loadgen(ctx context.Context, all *findings) {
 		return
 	}
 	if err != nil {
-		all.problem(fmt.Sprintf("%s is unreachable: %v", e.LoadgenURL, err),
-			"start the load generator, or set --loadgen-url; in Kubernetes: kubectl port-forward to its service")
+		remedy := "start the load generator, or set --loadgen-url; in Kubernetes: kubectl port-forward to its service"
+		if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+			remedy = "set --loadgen-url to a name in its certificate, and SSL_CERT_FILE to the PEM file of a private authority"
+		}
+		all.problem(fmt.Sprintf("%s is unreachable: %v", e.LoadgenURL, err), remedy)
 		return
 	}
 	if health.code != http.StatusOK {

@@ -148,7 +148,11 @@ func remedy(p page) string {
 	has := func(text string) bool { return strings.Contains(p.LastError, text) }
 	switch {
 	case has("connection refused"):
-		return "check that it runs and listens at " + p.ScrapeURL + " (a worker of Dynamo: DYN_SYSTEM_PORT)"
+		text := "check that it runs and listens at " + p.ScrapeURL
+		if strings.Contains(p.name()+p.Labels["job"], "worker") {
+			text += " (a worker of Dynamo: DYN_SYSTEM_PORT)"
+		}
+		return text
 	case has("deadline exceeded"), has("no route"), has("timeout"):
 		return "check that it runs, and that no NetworkPolicy or firewall blocks Prometheus from " + p.ScrapeURL
 	case has("404"):
