@@ -99,8 +99,8 @@ func (s *settings) checkToken() error {
 		return nil
 	}
 	if !sameURL(url, s.SidecarURL) {
-		return wrong("token", "a token saved for another URL, or for none",
-			"a token saved for "+s.SidecarURL+": enter it again (in a provisioning file: the URL, a space, the token)")
+		return wrong("token", "a token for another URL, or for none,",
+			"the token for "+s.SidecarURL+"; enter it again (in a provisioning file: the URL, a space, the token)")
 	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(s.token) > api.MaxToken || strings.ContainsFunc(s.token, odd) {

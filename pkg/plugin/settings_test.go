@@ -105,7 +105,7 @@ func TestTokenOfAnotherURL(t *testing.T) {
 		a := withSecret(s.URL, secret)
 		p := problem(t, resource(t, a, user("Admin"), "GET", "status", ""))
 		require.Equal(t, "token", p.Field)
-		require.Contains(t, p.Allowed, "a token saved for "+s.URL)
+		require.Contains(t, p.Allowed, "the token for "+s.URL)
 		require.NotContains(t, p.Detail, token)
 	}
 	require.Empty(t, s.take(), "nothing is sent")
