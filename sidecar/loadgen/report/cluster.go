@@ -223,8 +223,12 @@ func (c *Cluster) describeAchieved(s *Section) {
 	}
 }
 
-// causes lists the shares of the prompt tokens by what became of them. It is empty where they are not known.
+// causes lists the shares of the prompt tokens by what became of them, or says by how much the model of the caches is
+// off. It is empty where they were not measured.
 func (c *Cluster) causes() (parts []string) {
+	if more := -c.HitCauses[api.CauseUnexplained]; more > api.MaxCacheError {
+		return []string{"not known: " + api.Percent(more) + " more were found than the model of the caches holds"}
+	}
 	for i, kind := range api.CauseKinds {
 		if share, known := c.HitCauses[kind]; known && share != 0 {
 			parts = append(parts, api.Percent(share)+" "+strings.ToLower(causeNames[i]))

@@ -530,3 +530,12 @@ func TestLatenciesFitATerminal(t *testing.T) {
 	}
 	assert.Contains(t, b.String(), "≥98,765")
 }
+
+// A run that the model of the caches does not explain says so in place of shares that add up to more than 100 %.
+func TestCausesWithoutModel(t *testing.T) {
+	c := Cluster{}
+	c.HitCauses = map[api.HitCauseKind]float64{api.CauseFound: .84, api.CauseNew: .188, api.CauseUnexplained: -.028}
+	assert.Equal(t, []string{"84.0 % found", "18.8 % new", "−2.8 % unexplained"}, c.causes())
+	c.HitCauses[api.CauseUnexplained] = -.069
+	assert.Equal(t, []string{"not known: 6.9 % more were found than the model of the caches holds"}, c.causes())
+}
