@@ -341,6 +341,7 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 		if err == nil {
 			q.say(fmt.Sprintf("resuming the %s from %s: %s so far", q.noun(), v.Asked.Local().Format(time.DateTime),
 				spans(v.Progress.Spans)))
+			q.sayLeft(v.Progress)
 		}
 		return q.kept, err
 	}
@@ -365,7 +366,15 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 	for _, sentence := range outlook.Words {
 		q.say(q.noun() + ": " + sentence)
 	}
+	q.sayLeft(v.Progress)
 	return v.ID, nil
+}
+
+// sayLeft prints how long a question with a known number of spans takes: logs have no line of progress.
+func (q *question) sayLeft(p api.SweepProgress) {
+	if p.Of != nil && p.SecondsLeft != nil {
+		q.say(fmt.Sprintf("%s: %d of %s, %s", q.noun(), p.Spans, spans(*p.Of), left(p)))
+	}
 }
 
 // watch returns when the sweep has ended and the lane is restored, when only the caller can resume the
