@@ -397,7 +397,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	if missing := totals.OK + totals.Errors - int64(whole.OK) - int64(whole.Errors); missing > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and are missing from all "+
 			"figures except ITL: the oldest were deleted because of store.max_conversations or store.max_bytes, or "+
-			"the disk was too slow.",
+			"the disk was full or too slow.",
 			missing, totals.OK+totals.Errors))
 	}
 	return b.Run(whole, conditions, notes...), nil

@@ -42,8 +42,8 @@ func acceptedRun(ctx context.Context, conf *config.Config) (*proof.Accepted, err
 		}
 	}
 	if last == nil {
-		return nil, api.Refuse("against", lastAccepted, fmt.Sprintf("an accepted run with the name %q in %s, which has %d "+
-			"runs of that name: run once without --against, then loadgen history accept latest --name %q", conf.Name,
+		return nil, api.Refuse("against", lastAccepted, fmt.Sprintf("an accepted run with the name %q in %s (runs of that "+
+			"name: %d): run once without --against, then loadgen history accept latest --name %q", conf.Name,
 			conf.DataDir, len(runs), conf.Name))
 	}
 	type scatter struct {

@@ -209,6 +209,9 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	if !conf.Start && !conf.Ends() && g.question == nil {
 		log.Info("the load is started on the page, with --start, or with --duration for a run that ends")
 	}
+	if len(conf.FailIf) > 0 && !conf.Ends() {
+		log.Warn("fail_if is evaluated at the end of a run, and this one ends by a signal only; set duration or requests")
+	}
 	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
 }
 
