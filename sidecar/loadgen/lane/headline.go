@@ -300,11 +300,11 @@ func (r *reading) sentence(l *line, was certainty) *api.Headline {
 		h.Text = fmt.Sprintf("%s: no difference of %d %% or more from %s", subject, smallest, l.other)
 	default:
 		h.Difference = difference
-		h.Text = SoFar(*l.Percent)
+		h.Text = SoFar(subject, *l.Percent)
 		h.Detail = append(h.Detail, "compared with "+l.other)
-		if l.doubt != "" {
-			h.Detail = append(h.Detail, l.doubt)
-		}
+	}
+	if l.doubt != "" {
+		h.Detail = append(h.Detail, l.doubt)
 	}
 	h.Detail = append(h.Detail, l.figures()...)
 	return h
@@ -324,9 +324,10 @@ func (l *line) figures() (clauses []string) {
 
 var metricNames = map[string]string{"ttft_mean": "mean TTFT", "ttft_p50": "TTFT p50", "ttft_p95": "TTFT p95"}
 
-// text words a line, such as "round-robin, measured here at 14:02: mean 22 % sooner (12 to 31 %)".
+// text words a line, such as "against round-robin, measured here at 14:02: mean 22 % sooner (12 to 31 %)".
 func (l *line) text() string {
-	text := fmt.Sprintf("%s: %s ", l.other, strings.Trim(strings.Replace(metricNames[l.Metric], "TTFT", "", 1), " "))
+	metric := strings.Trim(strings.Replace(metricNames[l.Metric], "TTFT", "", 1), " ")
+	text := fmt.Sprintf("against %s: %s ", l.other, metric)
 	switch {
 	case l.Percent == nil:
 		return text + "not measured yet"

@@ -53,6 +53,7 @@ func TestHeadlineFollowsASwitch(t *testing.T) {
 		since := *h.Since
 		require.Len(t, h.Lines, 1)
 		assert.InDelta(t, -200, *h.Lines[0].Percent, 1)
+		assert.Regexp(t, `^against KV-aware, measured here at 00:03: mean 3.0 times as long `, h.Lines[0].Text)
 
 		pass(2 * time.Minute)
 		f.set(func(f *fake) { f.ttft = 200 * time.Millisecond })
@@ -182,6 +183,7 @@ func TestWordsOfDifferences(t *testing.T) {
 	for in, want := range map[[2]float64]string{
 		{12, 38}: "12.0 to 38.0 % sooner", {-4, 7}: "4.0 % later to 7.0 % sooner", {-40, -12}: "12.0 to 40.0 % later",
 		{-250, -40}: "3.5 times as long to 40.0 % later", {-250, -120}: "3.5 times as long to 2.2 times as long",
+		{-4, 100.3}: "4.0 % later to 100.0 % sooner",
 	} {
 		assert.Equal(t, want, IntervalText(in))
 	}

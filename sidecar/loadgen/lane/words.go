@@ -46,16 +46,20 @@ func Claim(subject string, percent float64, other string) string {
 	return fmt.Sprintf("%s: first token %s than %s", subject, DifferenceText(percent), other)
 }
 
-// SoFar words a difference that is not certain as a sentence.
-func SoFar(percent float64) string {
+// SoFar words a difference that is not certain as a sentence. It names its subject: beside the names of both modes, or
+// the name of the one that runs, it would be read as that of the other.
+func SoFar(subject string, percent float64) string {
+	subject = InSentence(subject)
 	if api.IsZero(size(percent)) {
-		return "Not certain yet: the first token differs by " + DifferenceText(percent) + " so far"
+		return fmt.Sprintf("Not certain yet: the first token differs by %s under %s so far", DifferenceText(percent), subject)
 	}
-	return "Not certain yet: first token " + DifferenceText(percent) + " so far"
+	return fmt.Sprintf("Not certain yet: first token %s under %s so far", DifferenceText(percent), subject)
 }
 
-// IntervalText words an interval of a relative difference.
+// IntervalText words an interval of a relative difference. Nothing comes more than 100 % sooner: an end beyond it is
+// from the load generator's own error.
 func IntervalText(in [2]float64) string {
+	in[1] = min(in[1], 100)
 	low, high := DifferenceText(in[0]), DifferenceText(in[1])
 	if in[0] >= 0 || in[1] < 0 && in[0] >= -100 {
 		low = size(in[0])

@@ -79,7 +79,7 @@ func uncertain(percent float64, b, other string) *api.Headline {
 	difference := lane.DifferenceText(percent)
 	return &api.Headline{
 		Kind: api.HeadlineUncertain, Against: api.AgainstTrial, Difference: difference,
-		Text:   lane.SoFar(percent),
+		Text:   lane.SoFar(b, percent),
 		Detail: api.List[string]{fmt.Sprintf("%s compared with %s", b, other)}, Lines: api.List[api.HeadlineLine]{},
 	}
 }
@@ -87,11 +87,11 @@ func uncertain(percent float64, b, other string) *api.Headline {
 // beforeLook words a trial before its first look.
 func beforeLook(s *api.Sweep, b, other string) *api.Headline {
 	t := s.Trial
-	what, how := "blocks", "each on cold caches"
+	how := "each on cold caches"
 	if s.Request.Warm() {
-		what, how = "pairs of slots", "the two alternate on the caches that both share"
+		how = "the two alternate on the caches that both share"
 	}
-	looks := fmt.Sprintf("%d of %d %s before the first look", t.Blocks, max(t.FirstLook, t.Blocks), what)
+	looks := fmt.Sprintf("%d of %d blocks before the first look", t.Blocks, max(t.FirstLook, t.Blocks))
 	h := &api.Headline{
 		Kind: api.HeadlineWaiting, Text: fmt.Sprintf("Trial of %s against %s: %s", b, other, looks),
 		Detail: api.List[string]{how}, Lines: api.List[api.HeadlineLine]{},
@@ -101,7 +101,8 @@ func beforeLook(s *api.Sweep, b, other string) *api.Headline {
 		h.Detail = append(h.Detail, looks)
 	}
 	if proof.Verdict(t.Verdict).Over() {
-		h.Text = fmt.Sprintf("Undecided: %d %s in the time, and a trial decides after %d", t.Blocks, what, t.FirstLook)
+		h.Text = fmt.Sprintf("Undecided: %s in the time, and a trial decides after %d", plural(t.Blocks, "block"),
+			t.FirstLook)
 		h.Difference = ""
 	}
 	return h

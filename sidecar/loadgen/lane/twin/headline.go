@@ -61,14 +61,17 @@ func compare(h *api.Headline, t *api.Twin, m *api.PairedMetric) {
 	l := compared(m, subject)
 	other := lane.InSentence(names[1-subject])
 	difference := lane.DifferenceText(*l.Percent)
-	l.Text = fmt.Sprintf("%s: mean %s", other, difference)
+	l.Text = fmt.Sprintf("against %s: mean %s", other, difference)
+	if l.Kind == api.HeadlineUncertain {
+		l.Text += " so far, not certain"
+	}
 	h.Kind, h.Against, h.Difference, h.Lines = l.Kind, api.AgainstTwin, difference, append(h.Lines, l)
 	switch l.Kind {
 	case api.HeadlineSame:
 		h.Certain, h.Difference = true, ""
 		h.Text = fmt.Sprintf("%s: no difference of %d %% or more from %s", names[subject], smallest, other)
 	case api.HeadlineUncertain:
-		h.Text = lane.SoFar(*l.Percent)
+		h.Text = lane.SoFar(names[subject], *l.Percent)
 		h.Detail = append(h.Detail, fmt.Sprintf("%s compared with %s", names[subject], other))
 	default:
 		h.Text = lane.Claim(names[subject], *l.Percent, other)

@@ -36,11 +36,11 @@ func TestHeadlineOfPairs(t *testing.T) {
 		},
 		"not certain": {
 			func(t *api.Twin) { t.Metrics = metric(.4, .3, &[2]float64{-.25, .05}) }, running, nil,
-			"Not certain yet: first token 25.0 % sooner so far", api.HeadlineUncertain, false,
+			"Not certain yet: first token 25.0 % sooner under KV-aware so far", api.HeadlineUncertain, false,
 		},
 		"no interval": {
 			func(t *api.Twin) { t.Metrics = metric(.4, .3, nil) }, running, nil,
-			"Not certain yet: first token 25.0 % sooner so far", api.HeadlineUncertain, false,
+			"Not certain yet: first token 25.0 % sooner under KV-aware so far", api.HeadlineUncertain, false,
 		},
 		"no difference": {
 			func(t *api.Twin) {
