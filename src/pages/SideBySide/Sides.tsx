@@ -119,7 +119,7 @@ const useStyles = stylesOf((theme) => ({
   past: { color: theme.colors.text.secondary },
   figures: {
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(13em, 100%), 1fr))',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(13em, 100%), auto))',
     gap: '0.4em 1em',
     margin: 0,
     '& dt': { fontSize: '1.5em', fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
