@@ -52,7 +52,14 @@ export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
               </>
             ),
           },
-          { name: 'Findings', className: styles.words, isUnnamed: true, isWide: true, cell: ({ words }) => words[0] },
+          {
+            name: 'Findings',
+            className: styles.words,
+            isUnnamed: true,
+            isWide: true,
+            // The first sentence may be a doubt, such as that the cluster is simulated.
+            cell: ({ words }) => words.slice(0, 2).join(' '),
+          },
         ]}
       />
     </div>
