@@ -406,6 +406,16 @@ func TestBoothStopsAfterFailedStart(t *testing.T) {
 	}
 }
 
+func TestBoothHelpOfCommand(t *testing.T) {
+	for line, want := range map[string]string{
+		"help": "Usage: booth <command>", "help demo": "Usage: booth demo", "demo --help": "Usage: booth demo",
+	} {
+		var out output.Buffer
+		assert.Equal(t, success, run(t.Context(), t.Context(), strings.Fields(line), &out, &out), line)
+		assert.Contains(t, out.String(), want)
+	}
+}
+
 func TestBoothRejectsBadInputBeforeStart(t *testing.T) {
 	refused := func(line, message string) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,6 +98,9 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(exitTo),
 		variables(), kong.PostBuild(explainWorkload), kong.WithHyphenPrefixedParameters(true),
 		kong.Description("Starts a complete booth on this machine. Ctrl-C stops it; a second Ctrl-C kills it."))
+	if len(args) > 0 && args[0] == "help" { // as of loadgen
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	parsed, err := parser.Parse(args)
 	if exit >= 0 { // the help was printed
 		return exit
