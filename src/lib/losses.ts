@@ -63,8 +63,8 @@ export function modeQuestion(state: State, request: ModeRequest): Question | und
   return {
     title: `Change to ${to}?`,
     body:
-      'The workload stops, the mode changes, and the workload starts again at the same ' +
-      'concurrency with cold caches. The figures settle again, which takes a minute or more.',
+      'The figures settle again, which takes a minute or more. Where the change restarts something, the ' +
+      'workload stops meanwhile, and starts again at the same concurrency with cold caches.',
     confirm: 'Change',
   };
 }
