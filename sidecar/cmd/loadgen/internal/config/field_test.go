@@ -29,6 +29,7 @@ var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGUR
 // samples are values of the fields without a range. None is the default.
 var samples = map[string]string{
 	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
+	"target.headers": "X-Tenant=a,api-key=file:key,X-Route=b=c", "target.cert_file": "ca", "target.key_file": "ca-key",
 	"cluster.headers": "X-Tenant=a", "cluster.ca_file": "ca", "cluster.cert_file": "ca", "cluster.key_file": "ca-key",
 	"followup.headers": "X-Tenant=a", "followup.cert_file": "ca", "followup.key_file": "ca-key",
 	"request.ignore_eos": "true", "request.temperature": "0.7", "request.top_p": "0.9", "request.seed": "-3",
