@@ -116,7 +116,9 @@ const useStyles = stylesOf((theme) => ({
     minWidth: 0,
     color: theme.colors.text.secondary,
     '& > summary': { padding: theme.spacing(0.5, 0), cursor: 'pointer' },
-    '&:not([open]) > summary': { overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' },
+    [theme.breakpoints.up('lg')]: {
+      '&:not([open]) > summary': { overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' },
+    },
     '& > summary > span + span::before': { content: '" · "' },
     '& > summary:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
     '@media print': { '&::details-content': { contentVisibility: 'visible', display: 'block' } },
