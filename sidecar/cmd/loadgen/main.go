@@ -206,13 +206,18 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 			log.Error("the workload could not be started", "error", err)
 		}
 	}
+	g.sayWhatIsMissing(conf)
+	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
+}
+
+// sayWhatIsMissing says which settings begin the load, or end the run whose figures are to be judged.
+func (g *generator) sayWhatIsMissing(conf *config.Config) {
 	if !conf.Start && !conf.Ends() && g.question == nil {
-		log.Info("the load is started on the page, with --start, or with --duration for a run that ends")
+		g.log.Info("the load is started on the page, with --start, or with --duration for a run that ends")
 	}
 	if len(conf.FailIf) > 0 && !conf.Ends() {
-		log.Warn("fail_if is evaluated at the end of a run, and this one ends by a signal only; set duration or requests")
+		g.log.Warn("fail_if is evaluated at the end of a run, and this one ends by a signal only; set duration or requests")
 	}
-	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
 }
 
 // watched runs until ctx ends, or until the requested sweep or run ends. Where standard error is a terminal, its last
