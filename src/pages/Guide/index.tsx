@@ -266,7 +266,8 @@ const useStyles = stylesOf((theme) => {
       minWidth: 0,
       padding: theme.spacing(1, 0),
       background: theme.colors.background.canvas,
-      [wide]: { maxHeight: 'calc(100vh - var(--kvbooth-sticky-top, 0px))', background: 'none' },
+      // Less than the window, or the padding below the text would push its top out at the end of the page.
+      [wide]: { maxHeight: 'calc(100vh - var(--kvbooth-sticky-top, 0px) - 32px)', background: 'none' },
       '@media (max-height: 500px)': { position: 'static' },
       '@media print': { display: 'none' },
     },
