@@ -227,11 +227,13 @@ func FuzzPattern(f *testing.F) {
 	const plain = head + `"choices":[{"index":0,"delta":{"content":" a"},"finish_reason":null}]}`
 	for _, first := range []string{
 		plain, head + `"choices": [{"delta": {"content": "é", "refusal": null}}], "usage": null} `,
-		head + `"choices":[{"delta":{"content":" b"}},{"delta":{"content":" b"}}]}`, `{"choices":[{"text":"a"}],"x":"a"}`, dynamoChunk,
+		head + `"choices":[{"delta":{"content":" b"}},{"delta":{"content":" b"}}]}`,
+		`{"choices":[{"text":"a"}],"x":"a"}`, dynamoChunk,
 	} {
 		for _, second := range []string{
-			strings.ReplaceAll(plain, " a", "word"), strings.ReplaceAll(plain, " a", `\n`), strings.ReplaceAll(plain, " a", "\xff"),
-			strings.ReplaceAll(plain, " a", `a"},"x":{"y":"`), strings.ReplaceAll(plain, "null", `"stop"`), plain, `{}`, `x`,
+			strings.ReplaceAll(plain, " a", "word"), strings.ReplaceAll(plain, " a", `\n`),
+			strings.ReplaceAll(plain, " a", "\xff"), strings.ReplaceAll(plain, " a", `a"},"x":{"y":"`),
+			strings.ReplaceAll(plain, "null", `"stop"`), plain, `{}`, `x`,
 		} {
 			f.Add([]byte(first), []byte(second), "\x01")
 		}
